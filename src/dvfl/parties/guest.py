@@ -1,0 +1,56 @@
+"""A guest: it holds columns, learns to encode them without labels, and pushes encodings one way."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dvfl.parties.learner import Learner, Rate, Rule
+from dvfl.parties.objectives import Objective
+
+
+class Guest:
+    """A stack of guests of one shape (a real guest is a stack of one)."""
+
+    def __init__(self, objective: Objective, parameters: Tensor, rule: Rule) -> None:
+        self.objective = objective
+        self.learner = Learner(parameters, rule)
+
+    def step(self, x: Tensor, rate: Rate, alive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """One guest training round (the paper's Algorithm 1, guest lines 2 to 10).
+
+        Returns the encodings to push, made before the update, and the loss of each element. The caller pushes
+        (line 6): a guest knows no transport.
+        """
+        learner = self.learner
+        code, loss, _ = self.objective.learn(learner.parameters, x, learner.gradient)
+        learner.update(rate, alive)
+        return code, loss
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Encodings of (stack, batch, columns) by the current parameters."""
+        return self.objective.encode(self.learner.parameters, x)
+
+
+class FitTransform(Protocol):
+    """The part of scikit-learn's transformers that a guest needs."""
+
+    def fit(self, x: NDArray[np.float32]) -> Any: ...
+    def transform(self, x: NDArray[np.float32]) -> Any: ...
+
+
+class FittedGuest:
+    """A guest that is no network: a model fitted once on its own training rows, PCA for one. All replicas share it."""
+
+    def __init__(self, model: FitTransform, latent: int) -> None:
+        self.model = model
+        self.latent = latent
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Encodings (rows, latent) of (rows, columns)."""
+        codes = np.asarray(self.model.transform(x.cpu().numpy()), dtype=np.float32)
+        if codes.shape != (len(x), self.latent):
+            raise ValueError(f"{type(self.model).__name__} gave {codes.shape}; {(len(x), self.latent)} is right")
+        return torch.from_numpy(codes).to(x.device)

@@ -1,0 +1,76 @@
+"""A host: it aggregates what guests pushed, fresh or stale, into one encoding, without labels."""
+
+import torch
+from torch import Tensor
+
+from dvfl.parties.absence import Absence
+from dvfl.parties.learner import Learner, Rate, Rule
+from dvfl.parties.objectives import Objective
+
+
+class Host:
+    """A stack of hosts. A row of parameters is the learned absent values of the guests, then the objective's own."""
+
+    def __init__(self, objective: Objective, widths: tuple[int, ...], parameters: Tensor, rule: Rule) -> None:
+        self.objective = objective
+        self.absence = Absence(widths, parameters.device)
+        self.learner = Learner(parameters, rule)
+
+    @staticmethod
+    def init(objective: Objective, widths: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """One host's first parameters; the absent values start at zero."""
+        return torch.cat([torch.zeros(sum(widths)), objective.init(generator)])
+
+    def step(
+        self,
+        b: Tensor,
+        rate: Rate,
+        *,
+        present: Tensor | None = None,
+        dropped: Tensor | None = None,
+        alive: Tensor | None = None,
+    ) -> Tensor:
+        """One host training round on inputs `b` (stack, batch, W_g) (Algorithm 1, host lines 7 to 9); the losses.
+
+        `present` (stack, batch, guests) marks the guests that were heard at all: only they count in the loss.
+        `dropped` marks guests hidden by party-wise dropout: the host sees their absent value, and learns to
+        reconstruct what they had sent.
+        """
+        cut, learner = self.absence.size, self.learner
+        flat, gradient = learner.parameters[:, cut:], learner.gradient[:, cut:]
+        seen = _both(present, None if dropped is None else ~dropped)
+        if seen is None:
+            loss = self.objective.learn(flat, b, gradient).loss
+        else:
+            columns = self.absence.columns(seen)
+            x = self.absence.fill(learner.parameters[:, :cut], b, columns)
+            counted = None if present is None else self.absence.columns(present)
+            _, loss, dx = self.objective.learn(flat, x, gradient, target=b, counted=counted, to_input=True)
+            assert dx is not None
+            self.absence.learn(dx, columns, learner.gradient[:, :cut])
+        learner.update(rate, alive)
+        return loss
+
+    def encode(self, b: Tensor, present: Tensor | None = None) -> Tensor:
+        """Encodings (stack, batch, W_h) of inputs (stack, batch, W_g)."""
+        cut = self.absence.size
+        if present is not None:
+            b = self.absence.fill(self.learner.parameters[:, :cut], b, self.absence.columns(present))
+        return self.objective.encode(self.learner.parameters[:, cut:], b)
+
+
+def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+class ConcatenatingHost:
+    """A host without parameters: where nothing is compressed, concatenation alone aggregates (section on the hierarchy)."""
+
+    def __init__(self, widths: tuple[int, ...], device: torch.device) -> None:
+        self.absence = Absence(widths, device)
+
+    def encode(self, b: Tensor, present: Tensor | None = None) -> Tensor:
+        """The inputs themselves; an absent guest's columns are zero."""
+        return b if present is None else b * self.absence.columns(present)

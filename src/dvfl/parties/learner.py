@@ -1,0 +1,109 @@
+"""What every trained party holds: parameters, the optimiser's moments and step counts, one row per stack element."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Rate = float | Tensor  # a number on the CPU; a tensor of one element where a CUDA graph reads it
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam with L2 inside, as `torch.optim.Adam(weight_decay=...)`."""
+
+    rate: float
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """Stochastic gradient descent, as `torch.optim.SGD`."""
+
+    rate: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+
+
+Rule = Adam | Sgd
+
+
+class Learner:
+    """A stack of parameter vectors that one rule updates; a dead element's row does not move in any respect."""
+
+    def __init__(self, parameters: Tensor, rule: Rule) -> None:
+        self.rule = rule
+        self.parameters = parameters.contiguous()  # (stack, size)
+        self.gradient = torch.zeros_like(self.parameters)
+        self.steps = torch.zeros(len(parameters), device=parameters.device)
+        moments = 2 if isinstance(rule, Adam) else int(rule.momentum > 0)
+        self.moments = [torch.zeros_like(self.parameters) for _ in range(moments)]
+        # Row views, made once: on the CPU each live row is handed to the fused kernel as a tensor of its own.
+        self._rows = [list(tensor.unbind(0)) for tensor in (self.parameters, self.gradient, *self.moments, self.steps)]
+
+    def update(self, rate: Rate, alive: Tensor | None = None) -> None:
+        """One step along `self.gradient` for the elements that `alive`, (stack,) of booleans, marks; all without it."""
+        if isinstance(self.rule, Sgd):
+            self._sgd(self.rule, rate, alive)
+        elif self.parameters.is_cuda:
+            from dvfl.parties.kernels import adam
+
+            adam(self.rule, self.parameters, self.gradient, self.moments, self.steps, rate, alive)
+        else:
+            self._fused_adam(self.rule, float(rate), alive)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything a restart needs."""
+        named = {f"moment.{number}": moment for number, moment in enumerate(self.moments)}
+        return {"parameters": self.parameters, "steps": self.steps, **named}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Takes back what `state` gave."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+
+    def _fused_adam(self, rule: Adam, rate: float, alive: Tensor | None) -> None:
+        rows = self._rows
+        if alive is not None:
+            live = alive.nonzero().flatten().tolist()
+            if not live:
+                return
+            rows = [[column[index] for index in live] for column in rows]
+        parameters, gradients, first, second, steps = rows
+        torch._foreach_add_(steps, 1)
+        # The kernel behind torch.optim.Adam(fused=True): one pass, and each row has its own step count.
+        torch._fused_adam_(  # type: ignore[call-overload]
+            parameters,
+            gradients,
+            first,
+            second,
+            [],
+            steps,
+            lr=rate,
+            beta1=rule.beta1,
+            beta2=rule.beta2,
+            weight_decay=rule.weight_decay,
+            eps=rule.eps,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def _sgd(self, rule: Sgd, rate: Rate, alive: Tensor | None) -> None:
+        direction = self.gradient
+        if rule.weight_decay:
+            direction = direction.add(self.parameters, alpha=rule.weight_decay)
+        if rule.momentum:
+            velocity = self.moments[0]
+            moved = torch.add(direction, velocity, alpha=rule.momentum)
+            direction = moved if alive is None else torch.where(alive[:, None], moved, velocity)
+            velocity.copy_(direction)
+        self.steps.add_(1 if alive is None else alive)
+        if alive is not None:
+            direction = direction * alive[:, None]
+        if isinstance(rate, Tensor):
+            self.parameters.addcmul_(direction, rate, value=-1)
+        else:
+            self.parameters.add_(direction, alpha=-rate)

@@ -1,0 +1,130 @@
+"""What a party learns from: label-free objectives for guests and hosts, supervised ones for the owner."""
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from dvfl.parties.modules import Net
+
+
+class Learned(NamedTuple):
+    """What one evaluation of an objective gives; the gradient of the parameters is written where it was asked."""
+
+    code: Tensor  # (stack, batch, latent): the encoding of the input before the update
+    loss: Tensor  # (stack,)
+    dx: Tensor | None  # gradient of the input, where asked for
+
+
+class Objective(Protocol):
+    """A label-free objective over stacked parameters `flat` (stack, size)."""
+
+    @property
+    def encoder(self) -> Net: ...
+    @property
+    def size(self) -> int: ...
+    def init(self, generator: torch.Generator) -> Tensor: ...
+    def encode(self, flat: Tensor, x: Tensor) -> Tensor: ...
+    def learn(
+        self,
+        flat: Tensor,
+        x: Tensor,
+        gradient: Tensor,
+        *,
+        target: Tensor | None = None,
+        counted: Tensor | None = None,
+        to_input: bool = False,
+    ) -> Learned:
+        """Evaluates and differentiates; `target` (the input itself without it) counts where `counted` is true."""
+
+
+class Reconstruction:
+    """Mean squared error between a target and what a decoder makes of the encoding (the paper's objective)."""
+
+    def __init__(self, encoder: Net, decoder: Net) -> None:
+        if encoder.out_width != decoder.in_width:
+            raise ValueError(f"the decoder reads {decoder.in_width} values, the encoder gives {encoder.out_width}")
+        self.encoder, self.decoder = encoder, decoder
+        self.size = encoder.size + decoder.size
+
+    def init(self, generator: torch.Generator) -> Tensor:
+        return torch.cat([self.encoder.init(generator), self.decoder.init(generator)])
+
+    def encode(self, flat: Tensor, x: Tensor) -> Tensor:
+        return self.encoder.forward(flat[:, : self.encoder.size], x)[-1].detach()
+
+    def reconstruct(self, flat: Tensor, x: Tensor) -> Tensor:
+        """What the decoder makes of the encoding of `x`."""
+        return self.decoder.forward(flat[:, self.encoder.size :], self.encode(flat, x))[-1].detach()
+
+    def learn(
+        self,
+        flat: Tensor,
+        x: Tensor,
+        gradient: Tensor,
+        *,
+        target: Tensor | None = None,
+        counted: Tensor | None = None,
+        to_input: bool = False,
+    ) -> Learned:
+        cut = self.encoder.size
+        down = self.encoder.forward(flat[:, :cut], x)
+        up = self.decoder.forward(flat[:, cut:], down[-1].detach())
+        error = up[-1].detach() - (x if target is None else target)
+        if counted is None:
+            loss, scale = error.square().mean((1, 2)), 2 / error[0].numel()
+            dy = error.mul_(scale)
+        else:
+            error *= counted
+            share = 1 / counted.sum((1, 2)).clamp_(min=1)
+            loss = error.square().sum((1, 2)) * share
+            dy = error.mul_(2 * share[:, None, None])
+        dz = self.decoder.backward(flat[:, cut:], up, dy, gradient[:, cut:], to_input=True)
+        assert dz is not None
+        dx = self.encoder.backward(flat[:, :cut], down, dz, gradient[:, :cut], to_input=to_input)
+        return Learned(down[-1].detach(), loss, dx)
+
+
+class Supervision(Protocol):
+    """The owner's objective: a head's output against labels."""
+
+    @property
+    def head(self) -> Net: ...
+    def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned: ...
+    def losses(self, output: Tensor, y: Tensor) -> Tensor:
+        """Mean loss of each stack element, (stack,)."""
+
+
+class CrossEntropy:
+    """Classification: softmax is implicit in the loss. Labels are class numbers, (stack, batch)."""
+
+    def __init__(self, head: Net) -> None:
+        self.head = head
+
+    def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned:
+        tape = self.head.forward(flat, x)
+        log_p = torch.log_softmax(tape[-1].detach(), -1)
+        loss = -log_p.gather(2, y[..., None]).mean((1, 2))
+        dy = log_p.exp_().scatter_add_(2, y[..., None], log_p.new_full((), -1.0).expand(*y.shape, 1))
+        dx = self.head.backward(flat, tape, dy.div_(y.shape[1]), gradient, to_input=to_input)
+        return Learned(tape[-1].detach(), loss, dx)
+
+    def losses(self, output: Tensor, y: Tensor) -> Tensor:
+        return -torch.log_softmax(output, -1).gather(2, y[..., None]).mean((1, 2))
+
+
+class SquaredError:
+    """Regression: mean squared error of one output. Labels are numbers, (stack, batch)."""
+
+    def __init__(self, head: Net) -> None:
+        self.head = head
+
+    def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned:
+        tape = self.head.forward(flat, x)
+        error = tape[-1].detach() - y[..., None]
+        loss = error.square().mean((1, 2))
+        dx = self.head.backward(flat, tape, error.mul(2 / error[0].numel()), gradient, to_input=to_input)
+        return Learned(tape[-1].detach(), loss, dx)
+
+    def losses(self, output: Tensor, y: Tensor) -> Tensor:
+        return (output - y[..., None]).square().mean((1, 2))

@@ -1,0 +1,225 @@
+"""Phase 1, hosts: registers, replay buffers, and training on what arrived, fresh or stale.
+
+Which message a register holds in which round depends on the faults alone, so it is worked out for a whole epoch ahead,
+as batch numbers; the rounds themselves only gather and train.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dvfl.errors import UserError
+from dvfl.parties.faults import Chains, Fault
+from dvfl.parties.host import Host
+from dvfl.parties.randomness import numpy_generator, patterns
+from dvfl.parties.registers import NEVER, held
+from dvfl.parties.replay import BatchStore, Numbers, ReplayBuffer
+from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, rates
+from dvfl.strategies.stack import Stack
+
+_PATTERNS = 4096  # masks that party-wise dropout draws from
+_DTYPES = {"float16": torch.float16, "float32": torch.float32}
+
+
+class HostPhase:
+    """The hosts of all replicas with their registers and replay buffers."""
+
+    def __init__(
+        self, stack: Stack, guests: Sequence[str], iterations: int, faults: Sequence[Fault], watch: Stopwatch
+    ) -> None:
+        self.stack, self._settings, self._watch = stack, stack.settings, watch
+        self._guests, self._iterations = len(guests), iterations
+        self.epoch = 0  # epochs done
+        self.losses: list[Tensor] = []  # (replicas, hosts) an epoch
+        self.registers: Numbers = np.full((1, 1, 1), NEVER)  # newest batch number held: (replicas, hosts, guests)
+        self.wanted = isinstance(stack.host, Host)  # hosts without parameters and absent ones need no messages to train
+        hosts = self._settings.hosts
+        self.replay = ReplayBuffer(self._capacity() if self.wanted else 1)
+        self.stores = [
+            BatchStore(
+                stack.replicas,
+                len(group.members),
+                hosts,
+                self._settings.batch,
+                group.latent,
+                self.capacity,
+                _DTYPES[self._settings.history_dtype],
+                stack.device,
+            )
+            for group in (stack.groups if self.wanted else ())
+        ]
+        names = [f"host-{number + 1}" for number in range(hosts)]
+        links = [f"{guest}>{host}" for host in names for guest in guests]
+        entities = {"connection": links, "host": names}
+        self._chains = {
+            kind: [Chains(fault, stack.seeds, entities[kind]) for fault in faults if fault.kind == kind]
+            for kind in ("connection", "host")
+        }
+        self._sum = torch.zeros(stack.replicas * max(1, hosts), device=stack.device)
+        self._steps = 0  # rounds of the hosts so far
+        self._variants: dict[tuple[bool, ...], tuple[Feed, Rounds]] = {}
+        self._bank = self._dropout_bank()
+
+    @property
+    def capacity(self) -> int:
+        """Batches of a guest that are kept."""
+        return self.replay.capacity
+
+    @property
+    def finished(self) -> bool:
+        """Whether guests' messages and replay have given the hosts all their epochs."""
+        return not self.wanted or self.epoch >= self._settings.host_epochs
+
+    def make_room(self, count: int) -> Numbers:
+        """Numbers for the next `count` batches. What a register holds and the ring will pass is copied aside first."""
+        replay = self.replay
+        first, oldest = replay.written, replay.oldest
+        replay.written += count
+        passed = (self.registers >= oldest) & (self.registers < replay.oldest)
+        if passed.any():
+            full = (self.stack.replicas, self._settings.hosts, self._guests)
+            passed, places = np.broadcast_to(passed, full), np.broadcast_to(self.registers % replay.capacity, full)
+            for group, store in zip(self.stack.groups, self.stores, strict=True):
+                members = list(group.members)
+                store.rescue(passed[..., members], places[..., members])
+        replay.forget(self.registers)
+        return first + np.arange(count)
+
+    def receive(self, numbers: Numbers, alive: NDArray[np.bool_] | None, listens: bool) -> None:
+        """The hosts' part of rounds in which guests pushed batches (Algorithm 1, host lines 2 to 9)."""
+        holding = self._deliver(numbers, alive)
+        if not listens:
+            return
+        up = self._draw("host", len(numbers))
+        if self._settings.replayed:  # otherwise an input is used once and freed
+            kept = (holding != NEVER).any(-1)
+            self.replay.append(holding, kept if up is None else kept & up)
+        self._train(holding, up)
+
+    def advance(self) -> None:
+        """One epoch on replayed inputs."""
+        start = (self.epoch - self._settings.communicated) * self._iterations
+        inputs, anything = self.replay.draw(start, self._iterations)
+        up = self._draw("host", self._iterations)
+        if not anything.all():
+            up = np.broadcast_to(anything, inputs.shape[:3]) if up is None else up & anything
+        self._train(inputs, up)
+        self.close_epoch()
+
+    def close_epoch(self) -> None:
+        """Takes down the epoch's mean losses."""
+        self.losses.append((self._sum / self._iterations).view(self.stack.replicas, -1))
+        self._sum.zero_()
+        self.epoch += 1
+
+    def _deliver(self, numbers: Numbers, alive: NDArray[np.bool_] | None) -> Numbers:
+        """What each register holds in each round: batch numbers (rounds, replicas, hosts, guests).
+
+        A message is lost when its guest or its connection is down. Without such faults one number serves all.
+        """
+        links = self._draw("connection", len(numbers))
+        if links is None and alive is None:
+            self.registers = np.full((1, 1, 1), numbers[-1])
+            return numbers[:, None, None, None]
+        shape = (len(numbers), self.stack.replicas, self._settings.hosts, self._guests)
+        arrived = np.broadcast_to(numbers[:, None, None, None], shape)
+        if links is not None:
+            arrived = np.where(links.reshape(shape), arrived, NEVER)
+        if alive is not None:
+            arrived = np.where(alive[:, :, None, :], arrived, NEVER)
+        holding = held(arrived, self.registers)
+        self.registers = holding[-1]
+        return holding
+
+    def _train(self, inputs: Numbers, up: NDArray[np.bool_] | None) -> None:
+        """Host rounds on inputs given as batch numbers (rounds, replicas, hosts, guests), for the hosts that are up."""
+        s, count = self._settings, len(inputs)
+        full = (count, self.stack.replicas, s.hosts, self._guests)
+        present = inputs != NEVER
+        missing = not present.all()
+        if missing:  # a host that has heard nobody has nothing to learn from
+            up = present.any(-1) if up is None else up & present.any(-1)
+        shared = inputs.shape[2] == 1  # all hosts read the same: it is gathered once
+        feed, rounds = self._variant(missing, up is not None, shared)
+        places = self.replay.places(np.where(present, inputs, self.replay.written - 1))
+        feed.load("places", np.broadcast_to(places, (count, full[1], places.shape[2], full[3])))
+        if missing:
+            feed.load("present", np.broadcast_to(present, full))
+        if up is not None:
+            feed.load("up", np.broadcast_to(up, full[:3]))
+        if self._bank is not None:
+            feed.load("dropout", self._picks(count))
+        total = s.host_epochs * self._iterations
+        feed.load("rate", rates(s.host_schedule, s.host_rule.rate, self._steps, count, total))
+        self._watch.time("hosts", lambda: rounds.run(count))
+        self._steps += count
+
+    def _variant(self, *variant: bool) -> tuple[Feed, Rounds]:
+        if variant not in self._variants:
+            feed = Feed(self.stack.device)
+            self._variants[variant] = feed, Rounds(self._round(feed, *variant), self.stack.device)
+        return self._variants[variant]
+
+    def _round(self, feed: Feed, missing: bool, masked: bool, shared: bool) -> Callable[[Round], None]:
+        stack, hosts = self.stack, self._settings.hosts
+
+        def body(t: Round) -> None:
+            assert isinstance(stack.host, Host)
+            places = feed.at("places", t)  # (replicas, hosts or 1, guests)
+            pieces = [store.read(group.of(places, 2)) for group, store in zip(stack.groups, self.stores, strict=True)]
+            b = stack.join(pieces)  # (replicas, hosts or 1, batch, W_g)
+            if shared:
+                b = b.expand(-1, hosts, -1, -1)
+            b = b.flatten(0, 1)
+            present = feed.at("present", t).flatten(0, 1)[:, None].expand(-1, b.shape[1], -1) if missing else None
+            self._sum += stack.host.step(
+                b,
+                feed.at("rate", t),
+                present=present,
+                dropped=self._dropped(feed, t),
+                alive=feed.at("up", t).flatten() if masked else None,
+            )
+
+        return body
+
+    def _draw(self, kind: str, requests: int) -> NDArray[np.bool_] | None:
+        states = [chains.draw(requests) for chains in self._chains[kind]]
+        return np.logical_and.reduce(states) if states else None
+
+    def _dropout_bank(self) -> Tensor | None:
+        """Masks of the guests hidden from a host, of every replica one after another; a row never hides all."""
+        dropout = self._settings.guest_dropout
+        if not dropout:
+            return None
+        banks = [patterns(_PATTERNS, self._guests, dropout, seed, "guest-dropout") for seed in self.stack.seeds]
+        bank = torch.cat(banks)
+        return (bank & ~bank.all(1, keepdim=True)).to(self.stack.device)
+
+    def _picks(self, count: int) -> NDArray[np.int32]:
+        size = (count, self._settings.hosts, self._settings.batch)
+        picks = [
+            numpy_generator(seed, "guest-dropout", self._steps).integers(_PATTERNS, size=size, dtype=np.int32)
+            + np.int32(replica * _PATTERNS)
+            for replica, seed in enumerate(self.stack.seeds)
+        ]
+        return np.stack(picks, 1)
+
+    def _dropped(self, feed: Feed, t: Round) -> Tensor | None:
+        if self._bank is None:
+            return None
+        picks = feed.at("dropout", t).flatten(0, 1)  # (replicas x hosts, batch)
+        return self._bank.index_select(0, picks.flatten()).view(*picks.shape, -1)
+
+    def _capacity(self) -> int:
+        """Batches of a guest to keep: one epoch's where nothing is replayed, all within the budget otherwise."""
+        s = self._settings
+        wanted = self._iterations * (s.communicated if s.replayed else 1)
+        size = s.batch * self.stack.joint * _DTYPES[s.history_dtype].itemsize
+        if s.history_bytes is None:
+            return wanted
+        if s.history_bytes < size:
+            raise UserError(f"history_bytes {s.history_bytes}: one round of encodings alone takes {size}")
+        return min(wanted, s.history_bytes // size)

@@ -1,0 +1,124 @@
+"""Runs a round many times: a plain loop on the CPU, a replayed CUDA graph on a GPU.
+
+What changes from round to round lies in a `Feed`, filled once an epoch, so that nothing inside an epoch waits for
+the other side.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dvfl.strategies.settings import Schedule
+
+Round = int | Tensor  # a number on the CPU, a tensor of one element on a GPU
+
+
+class Feed:
+    """Named arrays with one entry a round. Their memory stays in place, as a captured graph needs."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._buffers: dict[str, Tensor] = {}
+
+    def load(self, name: str, values: NDArray[np.generic]) -> None:
+        """Sets the entries of the rounds to come; later loads may be shorter, never longer."""
+        source = torch.from_numpy(np.require(values, requirements=["C", "W"]))
+        if self.device.type == "cpu":
+            self._buffers[name] = source
+            return
+        if name not in self._buffers:
+            self._buffers[name] = torch.empty_like(source, device=self.device)
+        self._buffers[name][: len(source)].copy_(source.pin_memory(), non_blocking=True)
+
+    def at(self, name: str, t: Round) -> Tensor:
+        """The entry of round `t`."""
+        buffer = self._buffers[name]
+        return buffer[t] if isinstance(t, int) else buffer.index_select(0, t).squeeze(0)
+
+
+class Rounds:
+    """One kind of round, to be run many times."""
+
+    def __init__(self, body: Callable[[Round], None], device: torch.device) -> None:
+        self._body = body
+        self._device = device
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._t = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def run(self, count: int) -> None:
+        """Runs rounds 0 .. count - 1 of the feed."""
+        if self._device.type == "cpu":
+            for t in range(count):
+                self._body(t)
+            return
+        self._t.zero_()
+        if self._graph is None:
+            count = self._warm_up_and_capture(count)
+        for _ in range(count):
+            self._replay()
+
+    def _replay(self) -> None:
+        assert self._graph is not None
+        self._graph.replay()
+
+    def _warm_up_and_capture(self, count: int) -> int:
+        """Runs the first rounds as they are, which prepares the libraries' workspaces, then records one; what is left."""
+        warm = min(3, count)
+        side = torch.cuda.Stream(self._device)
+        side.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(side):
+            for _ in range(warm):
+                self._advance()
+        torch.cuda.current_stream(self._device).wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._advance()
+        return count - warm
+
+    def _advance(self) -> None:
+        self._body(self._t)
+        self._t.add_(1)
+
+
+class Stopwatch:
+    """Adds up the time of named parts of a run; on a GPU by events, without waiting for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device.type == "cuda"
+        self._marks: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {}
+        self.seconds: dict[str, float] = {}
+
+    def time(self, name: str, work: Callable[[], None]) -> None:
+        """Runs `work` and counts its time under `name`."""
+        if self._cuda:
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            work()
+            end.record()
+            self._marks.setdefault(name, []).append((start, end))
+        else:
+            start_s = time.perf_counter()
+            work()
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start_s
+
+    def totals(self) -> dict[str, float]:
+        """Seconds by name; waits for the GPU."""
+        if self._cuda:
+            torch.cuda.synchronize()
+            for name, marks in self._marks.items():
+                spent = sum(start.elapsed_time(end) for start, end in marks) / 1000
+                self.seconds[name] = self.seconds.get(name, 0.0) + spent
+            self._marks.clear()
+        return dict(self.seconds)
+
+
+def rates(schedule: Schedule, rate: float, start: int, count: int, total: int) -> NDArray[np.float32]:
+    """Learning rates of the steps `start` .. `start + count - 1` of `total`."""
+    if schedule == "constant":
+        return np.full(count, rate, np.float32)
+    steps = start + np.arange(count)
+    return (rate * 0.5 * (1 + np.cos(np.pi * steps / total))).astype(np.float32)

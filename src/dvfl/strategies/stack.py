@@ -1,0 +1,220 @@
+"""All parties of all replicas of a federation, stacked: what a simulation trains, and what predicts afterwards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dvfl.errors import UserError
+from dvfl.parties.guest import FittedGuest, FitTransform, Guest
+from dvfl.parties.host import ConcatenatingHost, Host
+from dvfl.parties.mlp import Activation, Mlp
+from dvfl.parties.modules import ModuleNet, Net
+from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, Supervision
+from dvfl.parties.owner import Owner
+from dvfl.parties.randomness import torch_generator
+from dvfl.parties.sizes import Sizes, between, decoder, encoder, owner_head, sizes
+from dvfl.strategies.settings import Settings
+
+Encoder = nn.Module | FitTransform  # what a user may give a guest in place of the paper's encoder
+
+_ELEMENTS_AT_ONCE = 1 << 25  # of one intermediate tensor while encoding whole tables
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What must be known to build the parties: enough to make them again before their parameters are loaded."""
+
+    columns: tuple[int, ...]  # of each guest
+    unit: tuple[bool, ...]  # whether each guest's values lie in [0, 1]
+    rule: str  # of dvfl.parties.sizes
+    classes: int  # 0 for a regression
+
+    @property
+    def outputs(self) -> int:
+        return max(1, self.classes)
+
+
+@dataclass(frozen=True)
+class GuestGroup:
+    """Guests of equal shape, trained as one stack of replicas x members."""
+
+    members: tuple[int, ...]  # numbers of the guests, from 0
+    guest: Guest | FittedGuest
+    latent: int
+
+    def of(self, values: Tensor, axis: int) -> Tensor:
+        """The members' part of values that have one entry a guest along an axis."""
+        if len(self.members) == values.shape[axis]:
+            return values
+        return torch.stack([values.select(axis, guest) for guest in self.members], axis)
+
+    def encode(self, tables: Sequence[Tensor], replicas: int) -> Tensor:
+        """Encodings (replicas, members, rows, latent) of the members' tables, (rows, columns) each."""
+        if isinstance(self.guest, FittedGuest):
+            return self.guest.encode(tables[0]).expand(replicas, 1, -1, -1)
+        x = torch.stack(list(tables)).expand(replicas, -1, -1, -1).flatten(0, 1)
+        return self.guest.encode(x).unflatten(0, (replicas, len(self.members)))
+
+
+class Stack:
+    """Guests, hosts and owner of `len(seeds)` replicas."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        settings: Settings,
+        seeds: Sequence[int],
+        device: torch.device,
+        encoders: Sequence[Encoder | None] | None = None,
+    ) -> None:
+        self.shape, self.settings, self.seeds, self.device = shape, settings, tuple(seeds), device
+        self.sizes = sizes(shape.rule, shape.columns, settings.w_g, settings.w_h)
+        given = list(encoders) if encoders is not None else [None] * len(shape.columns)
+        if len(given) != len(shape.columns):
+            raise UserError(
+                f"{len(given)} encoders for {len(shape.columns)} guests; one each (None for the default) is right"
+            )
+        self.groups = [self._group(members, given[members[0]]) for members in _alike(shape, self.sizes, given)]
+        self.latents = tuple(
+            next(group.latent for group in self.groups if guest in group.members) for guest in range(len(given))
+        )
+        self.host = self._host(all(model is None for model in given))
+        self.owner = self._owner()
+        width = sum(self.owner_widths)
+        self.centre = torch.zeros(len(self.seeds), 1, width, device=device)  # of the owner's standardisation
+        self.spread = torch.ones(len(self.seeds), 1, width, device=device)
+        self.target_centre, self.target_spread = 0.0, 1.0  # of a regression's labels
+
+    @property
+    def replicas(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def joint(self) -> int:
+        """W_g: the width of all guests' encodings together."""
+        return sum(self.latents)
+
+    @property
+    def owner_widths(self) -> tuple[int, ...]:
+        """Widths of what each of the owner's senders sends: the hosts, or the guests where there is no host."""
+        if self.settings.hosts == 0:
+            return self.latents
+        return (
+            (self.joint if self.settings.host_model == "concatenate" else self.sizes.host_latent),
+        ) * self.settings.hosts
+
+    def join(self, pieces: Sequence[Tensor]) -> Tensor:
+        """Each group's encodings (.., members, batch, latent) side by side in the guests' order: (.., batch, W_g)."""
+        if len(pieces) == 1:
+            return pieces[0].transpose(-3, -2).flatten(-2)
+        by_guest = {
+            guest: piece.select(-3, number)
+            for group, piece in zip(self.groups, pieces, strict=True)
+            for number, guest in enumerate(group.members)
+        }
+        return torch.cat([by_guest[guest] for guest in sorted(by_guest)], -1)
+
+    def encode_guests(self, tables: Sequence[Tensor]) -> Tensor:
+        """All guests' encodings of aligned tables: (replicas, rows, W_g)."""
+        return self.join([group.encode([tables[i] for i in group.members], self.replicas) for group in self.groups])
+
+    def encode_hosts(self, b: Tensor) -> Tensor:
+        """What the owner receives for the guests' encodings `b`: (replicas, rows, all senders)."""
+        hosts = self.settings.hosts
+        if hosts == 0:
+            return b
+        if isinstance(self.host, ConcatenatingHost):
+            return b.repeat(1, 1, hosts)
+        x = b[:, None].expand(-1, hosts, -1, -1).flatten(0, 1)
+        return self.host.encode(x).unflatten(0, (-1, hosts)).transpose(1, 2).flatten(2)
+
+    @torch.no_grad()
+    def encode(self, tables: Sequence[NDArray[np.float32]] | Sequence[Tensor]) -> Tensor:
+        """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest."""
+        given = [torch.as_tensor(table).to(self.device) for table in tables]
+        rows, widest = len(given[0]), max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
+        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * widest))
+        joint = torch.empty(self.replicas, rows, sum(self.owner_widths), device=self.device)
+        for start in range(0, rows, at_once):
+            part = [table[start : start + at_once] for table in given]
+            joint[:, start : start + at_once] = self.encode_hosts(self.encode_guests(part))
+        return joint
+
+    @torch.no_grad()
+    def predict(self, joint: Tensor) -> Tensor:
+        """The owner's output for joint encodings as `encode` gives them: (replicas, rows, outputs).
+
+        Class scores before the softmax, or the predicted number in the labels' own unit.
+        """
+        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * joint.shape[2]))
+        parts = [(part - self.centre) / self.spread for part in joint.split(at_once, 1)]
+        return torch.cat([self.owner.predict(part) for part in parts], 1) * self.target_spread + self.target_centre
+
+    def _group(self, members: tuple[int, ...], given: Encoder | None) -> GuestGroup:
+        first = members[0]
+        columns, unit = self.shape.columns[first], self.shape.unit[first]
+        if given is not None and not isinstance(given, nn.Module):
+            latent = _probe(given, columns)
+            return GuestGroup(members, FittedGuest(given, latent), latent)
+        net: Net
+        if isinstance(given, nn.Module):
+            net = ModuleNet(given, columns)
+            mirrored = encoder(columns, max(net.out_width, columns // 2), net.out_width, ("leaky_relu", "identity"))
+        else:
+            net = mirrored = self._guest_encoder(first)
+        objective = Reconstruction(net, decoder(mirrored, "sigmoid" if unit else "identity"))
+        parameters = torch.stack(
+            [objective.init(torch_generator(seed, "guest", guest)) for seed in self.seeds for guest in members]
+        )
+        return GuestGroup(
+            members, Guest(objective, parameters.to(self.device), self.settings.guest_rule), net.out_width
+        )
+
+    def _guest_encoder(self, guest: int) -> Mlp:
+        s = self.sizes
+        return encoder(self.shape.columns[guest], s.guest_hidden[guest], s.guest_latent[guest], s.guest_activations)
+
+    def _host(self, known_encoders: bool) -> Host | ConcatenatingHost | None:
+        if self.settings.hosts == 0:
+            return None
+        if self.settings.host_model == "concatenate":
+            return ConcatenatingHost(self.latents, self.device)
+        s = self.sizes
+        net = encoder(self.joint, between(self.joint, s.host_latent), s.host_latent, (s.host_activation,) * 2)
+        # What guests end in a ReLU is never negative, and the decoder need not make it so (the paper's host decoder).
+        output: Activation = "relu" if known_encoders and s.guest_activations[1] == "relu" else "identity"
+        objective = Reconstruction(net, decoder(net, output))
+        parameters = torch.stack(
+            [
+                Host.init(objective, self.latents, torch_generator(seed, "host", host))
+                for seed in self.seeds
+                for host in range(self.settings.hosts)
+            ]
+        )
+        return Host(objective, self.latents, parameters.to(self.device), self.settings.host_rule)
+
+    def _owner(self) -> Owner:
+        head = owner_head(self.sizes, self.settings.hosts, sum(self.owner_widths), self.shape.outputs)
+        supervision: Supervision = CrossEntropy(head) if self.shape.classes else SquaredError(head)
+        parameters = torch.stack(
+            [Owner.init(supervision, self.owner_widths, torch_generator(seed, "owner")) for seed in self.seeds]
+        )
+        return Owner(supervision, self.owner_widths, parameters.to(self.device), self.settings.owner_rule)
+
+
+def _alike(shape: Shape, widths: Sizes, given: Sequence[Encoder | None]) -> list[tuple[int, ...]]:
+    """Guests grouped by equal shape; a guest with an encoder of its own is alone in its group."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for guest, model in enumerate(given):
+        alike = (shape.columns[guest], shape.unit[guest], widths.guest_hidden[guest], widths.guest_latent[guest])
+        groups.setdefault(alike if model is None else (guest,), []).append(guest)
+    return [tuple(members) for members in groups.values()]
+
+
+def _probe(model: FitTransform, columns: int) -> int:
+    """The width of what a fitted model gives."""
+    return int(np.asarray(model.transform(np.zeros((1, columns), np.float32))).shape[1])

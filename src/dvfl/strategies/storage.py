@@ -1,0 +1,154 @@
+"""Trained parties on disk: one safetensors file a party and a manifest that names them all with their SHA-256.
+
+Tensors carry the replicas' axis first and otherwise PyTorch's names, so `replica = 0` of `encoder.0.weight` loads into
+an `nn.Linear`. Nothing is pickled.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from dvfl import __version__
+from dvfl.errors import UserError
+from dvfl.files import replacing, sha256, write_json
+from dvfl.parties.guest import FittedGuest, FitTransform
+from dvfl.parties.host import Host
+from dvfl.parties.modules import Net
+from dvfl.parties.objectives import Objective, Reconstruction
+from dvfl.strategies.settings import Settings
+from dvfl.strategies.stack import Encoder, Shape, Stack
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+
+
+class LinearProjection:
+    """A fitted linear model (PCA, truncated SVD) brought back from its file."""
+
+    def __init__(self, components: NDArray[np.float32], mean: NDArray[np.float32]) -> None:
+        self.components_, self.mean_ = components, mean
+
+    def fit(self, x: NDArray[np.float32]) -> "LinearProjection":
+        return self
+
+    def transform(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        return ((x - self.mean_) @ self.components_.T).astype(np.float32)
+
+
+def save(stack: Stack, folder: Path, extra: dict[str, Any] | None = None) -> None:
+    """Writes all parties into a folder; the manifest last, so a folder with a manifest is whole."""
+    parties = {name: {key: value.contiguous() for key, value in tensors.items()} for name, tensors in _parties(stack)}
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, tensors in parties.items():
+        path = folder / f"{name}.safetensors"
+        with replacing(path) as temporary:
+            save_file(tensors, temporary)
+        files[path.name] = sha256(path)
+    manifest = {
+        "format": FORMAT,
+        "version": __version__,
+        "shape": asdict(stack.shape),
+        "settings": stack.settings.as_dict(),
+        "seeds": list(stack.seeds),
+        "target": [stack.target_centre, stack.target_spread],
+        "fitted": [group.members[0] for group in stack.groups if isinstance(group.guest, FittedGuest)],
+        "files": files,
+        "extra": extra or {},
+    }
+    write_json(folder / MANIFEST, manifest)
+
+
+def load(
+    folder: Path, device: torch.device | str = "cpu", encoders: Sequence[Encoder | None] | None = None
+) -> tuple[Stack, dict[str, Any]]:
+    """Reads what `save` wrote and checks it. Guests with a module of the user's own need it again in `encoders`."""
+    manifest = _manifest(folder)
+    shape = manifest["shape"]
+    known = Shape(tuple(shape["columns"]), tuple(shape["unit"]), shape["rule"], shape["classes"])
+    tensors = {name.removesuffix(".safetensors"): load_file(folder / name) for name in manifest["files"]}
+    given: list[Encoder | None] = list(encoders) if encoders is not None else [None] * len(known.columns)
+    for guest in manifest["fitted"]:
+        stored = tensors[f"guest-{guest + 1}"]
+        given[guest] = LinearProjection(stored["components"].numpy(), stored["mean"].numpy())
+    settings = Settings.from_dict(manifest["settings"])
+    stack = Stack(known, settings, manifest["seeds"], torch.device(device), given)
+    stack.target_centre, stack.target_spread = manifest["target"]
+    for name, views in _parties(stack):
+        stored = tensors.get(name, {})
+        for key, view in views.items():
+            if key not in stored or stored[key].shape != view.shape:
+                raise UserError(f"{folder / name}.safetensors: {key} of shape {tuple(view.shape)} is not there")
+            view.copy_(stored[key])
+    return stack, manifest["extra"]
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise UserError(f"{folder}: no {MANIFEST}; a folder that was saved by dvfl is right")
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    if manifest.get("format") != FORMAT:
+        raise UserError(f"{path}: format {manifest.get('format')}; this version reads {FORMAT}")
+    for name, digest in manifest["files"].items():
+        file = folder / name
+        if Path(name).name != name or not file.is_file():
+            raise UserError(f"{file}: named in {MANIFEST} and not there")
+        if sha256(file) != digest:
+            raise UserError(f"{file}: its SHA-256 is not the one in {MANIFEST}; the file was changed or cut short")
+    return manifest
+
+
+def _parties(stack: Stack) -> list[tuple[str, dict[str, Tensor]]]:
+    """Each party's name and views of its tensors, (replicas, ..)."""
+    parties = []
+    for group in stack.groups:
+        for number, guest in enumerate(group.members):
+            if isinstance(group.guest, FittedGuest):
+                tensors = _linear(group.guest.model, guest)
+            else:
+                flat = group.guest.learner.parameters.unflatten(0, (stack.replicas, -1))[:, number]
+                tensors = _coder(group.guest.objective, flat)
+            parties.append((f"guest-{guest + 1}", tensors))
+    if isinstance(stack.host, Host):
+        cut = stack.host.absence.size
+        for number in range(stack.settings.hosts):
+            flat = stack.host.learner.parameters.unflatten(0, (stack.replicas, -1))[:, number]
+            tensors = {"absent": flat[:, :cut], **_coder(stack.host.objective, flat[:, cut:])}
+            parties.append((f"host-{number + 1}", tensors))
+    flat, cut = stack.owner.learner.parameters, stack.owner.absence.size
+    head = _prefixed("head", stack.owner.supervision.head, flat[:, cut:])
+    owner = {"absent": flat[:, :cut], "centre": stack.centre, "spread": stack.spread, **head}
+    return [*parties, ("owner", owner)]
+
+
+def _coder(objective: Objective, flat: Tensor) -> dict[str, Tensor]:
+    if not isinstance(objective, Reconstruction):
+        return _prefixed("encoder", objective.encoder, flat)
+    cut = objective.encoder.size
+    return {
+        **_prefixed("encoder", objective.encoder, flat[:, :cut]),
+        **_prefixed("decoder", objective.decoder, flat[:, cut:]),
+    }
+
+
+def _prefixed(prefix: str, net: Net, flat: Tensor) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": view for name, view in net.named(flat).items()}
+
+
+def _linear(model: FitTransform, guest: int) -> dict[str, Tensor]:
+    components = getattr(model, "components_", None)
+    if components is None or getattr(model, "whiten", False):
+        name = type(model).__name__
+        raise UserError(f"guest {guest + 1}: {name} cannot be saved without pickle; a linear model such as PCA can")
+    mean = getattr(model, "mean_", np.zeros(components.shape[1]))
+    arrays = {"components": components, "mean": mean}
+    return {name: torch.from_numpy(np.asarray(array, np.float32)) for name, array in arrays.items()}
