@@ -18,7 +18,7 @@ class GuestTable:
 
     @property
     def columns(self) -> int:
-        return self.train.shape[1]
+        return int(self.train.shape[1])
 
 
 @dataclass(frozen=True)

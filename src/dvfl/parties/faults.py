@@ -51,6 +51,7 @@ class Chains:
         self.fault = fault
         self._generators = [[numpy_generator(seed, fault.kind, entity) for entity in entities] for seed in seeds]
         self._alive = np.ones((len(seeds), len(entities)), bool)
+        self.drawn = 0  # requests so far
 
     def draw(self, requests: int) -> NDArray[np.bool_]:
         """Whether each is alive at each of the next requests: (requests, replicas, entities)."""
@@ -62,4 +63,5 @@ class Chains:
             alive = np.where(alive, ~dies[request], rejoins[request])
             states[request] = alive
         self._alive = alive
+        self.drawn += requests
         return states

@@ -54,12 +54,12 @@ class HostPhase:
         names = [f"host-{number + 1}" for number in range(hosts)]
         links = [f"{guest}>{host}" for host in names for guest in guests]
         entities = {"connection": links, "host": names}
-        self._chains = {
+        self.chains = {
             kind: [Chains(fault, stack.seeds, entities[kind]) for fault in faults if fault.kind == kind]
             for kind in ("connection", "host")
         }
         self._sum = torch.zeros(stack.replicas * max(1, hosts), device=stack.device)
-        self._steps = 0  # rounds of the hosts so far
+        self.steps = 0  # rounds of the hosts so far
         self._variants: dict[tuple[bool, ...], tuple[Feed, Rounds]] = {}
         self._bank = self._dropout_bank()
 
@@ -153,9 +153,9 @@ class HostPhase:
         if self._bank is not None:
             feed.load("dropout", self._picks(count))
         total = s.host_epochs * self._iterations
-        feed.load("rate", rates(s.host_schedule, s.host_rule.rate, self._steps, count, total))
+        feed.load("rate", rates(s.host_schedule, s.host_rule.rate, self.steps, count, total))
         self._watch.time("hosts", lambda: rounds.run(count))
-        self._steps += count
+        self.steps += count
 
     def _variant(self, *variant: bool) -> tuple[Feed, Rounds]:
         if variant not in self._variants:
@@ -186,7 +186,7 @@ class HostPhase:
         return body
 
     def _draw(self, kind: str, requests: int) -> NDArray[np.bool_] | None:
-        states = [chains.draw(requests) for chains in self._chains[kind]]
+        states = [chains.draw(requests) for chains in self.chains[kind]]
         return np.logical_and.reduce(states) if states else None
 
     def _dropout_bank(self) -> Tensor | None:
@@ -201,7 +201,7 @@ class HostPhase:
     def _picks(self, count: int) -> NDArray[np.int32]:
         size = (count, self._settings.hosts, self._settings.batch)
         picks = [
-            numpy_generator(seed, "guest-dropout", self._steps).integers(_PATTERNS, size=size, dtype=np.int32)
+            numpy_generator(seed, "guest-dropout", self.steps).integers(_PATTERNS, size=size, dtype=np.int32)
             + np.int32(replica * _PATTERNS)
             for replica, seed in enumerate(self.stack.seeds)
         ]

@@ -31,7 +31,7 @@ class GuestPhase:
         self._tables = [_Table(stack, group, data) for group in stack.groups]
         self._sums = [torch.zeros(stack.replicas * len(group.members), device=device) for group in stack.groups]
         crashes = [fault for fault in faults if fault.kind == "guest"]
-        self._chains = [Chains(fault, stack.seeds, [guest.name for guest in data.guests]) for fault in crashes]
+        self.chains = [Chains(fault, stack.seeds, [guest.name for guest in data.guests]) for fault in crashes]
         self._feed = Feed(device)
         self._rounds = {push: Rounds(self._round(push), device) for push in (False, True)}
 
@@ -65,7 +65,7 @@ class GuestPhase:
         feed.load("rows", order)
         feed.load("rate", steps)
         alive = None
-        for chains in self._chains:
+        for chains in self.chains:
             states = chains.draw(count)
             alive = states if alive is None else alive & states
         if alive is not None:
@@ -80,7 +80,7 @@ class GuestPhase:
     def _round(self, push: bool) -> Callable[[Round], None]:
         def body(t: Round) -> None:
             rows, rate = self._feed.at("rows", t), self._feed.at("rate", t)  # rows: (replicas, batch)
-            alive = self._feed.at("alive", t) if self._chains else None  # (replicas, guests)
+            alive = self._feed.at("alive", t) if self.chains else None  # (replicas, guests)
             for number, (group, table) in enumerate(zip(self.stack.groups, self._tables, strict=True)):
                 code = table.take(rows)
                 if not isinstance(group.guest, FittedGuest):

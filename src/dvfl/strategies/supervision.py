@@ -38,10 +38,12 @@ class OwnerPhase:
         self._rounds = Rounds(self._round, device)
         self._loss = torch.zeros(replicas, device=device)
         self._banks = self._dropout_banks()
+        self.losses: list[Tensor] = []  # (replicas,) an epoch
+        self.held_out: list[Tensor] = []
         # Early stopping, a state a replica: the best held-out loss, its parameters, epochs since.
-        self.best = torch.full((replicas,), math.inf, device=device)
-        self.best_parameters = stack.owner.learner.parameters.clone() if held else None
-        self.since = torch.zeros(replicas, device=device)
+        self._best = torch.full((replicas,), math.inf, device=device)
+        self._best_parameters = stack.owner.learner.parameters.clone()
+        self._since = torch.zeros(replicas, device=device)
         self._alive = torch.ones(replicas, dtype=torch.bool, device=device)
 
     @property
@@ -49,37 +51,52 @@ class OwnerPhase:
         """All epochs done, or every replica stopped early."""
         if self.epoch >= self._settings.owner_epochs:
             return True
-        return self._held is not None and bool((self.since > self._settings.patience).all())
+        return self._held is not None and bool((self._since > self._settings.patience).all())
 
-    def advance(self) -> dict[str, Tensor]:
-        """One owner epoch; the mean loss of each replica, and on held-out rows where there are any."""
-        s, stack = self._settings, self.stack
+    def state(self) -> dict[str, Tensor]:
+        """What a restart needs beside the owners' learners."""
+        losses = {f"{name}.{epoch}": loss for name, kept in self._kept().items() for epoch, loss in enumerate(kept)}
+        return {"best": self._best, "best_parameters": self._best_parameters, "since": self._since, **losses}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Takes back what `state` gave."""
+        self._best, self._best_parameters, self._since = (
+            state[name].to(self.stack.device) for name in ("best", "best_parameters", "since")
+        )
+        for name, kept in self._kept().items():
+            count = sum(key.startswith(f"{name}.") for key in state)
+            kept[:] = [state[f"{name}.{epoch}"].to(self.stack.device) for epoch in range(count)]
+
+    def advance(self) -> None:
+        """One owner epoch, and a look at the held-out rows where there are any."""
+        s, seeds = self._settings, self.stack.seeds
+        count = self._train.shape[1]
         rows = [
-            self._train[replica][batches(self._train.shape[1], self.batch, seed, "owner", self.epoch)]
-            for replica, seed in enumerate(stack.seeds)
+            self._train[replica][batches(count, self.batch, seed, "owner", self.epoch)]
+            for replica, seed in enumerate(seeds)
         ]
         self._feed.load("rows", np.stack(rows, 1))  # (iterations, replicas, batch)
         start, total = self.epoch * self.iterations, s.owner_epochs * self.iterations
         self._feed.load("rate", rates(s.owner_schedule, s.owner_rule.rate, start, self.iterations, total))
         for name in self._banks:
-            picks = [
-                numpy_generator(seed, name, self.epoch).integers(_PATTERNS, size=(self.iterations, self.batch))
-                for seed in stack.seeds
-            ]
+            size = (self.iterations, self.batch)
+            picks = [numpy_generator(seed, name, self.epoch).integers(_PATTERNS, size=size) for seed in seeds]
             self._feed.load(name, np.stack(picks, 1))
-        self._alive.copy_(self.since <= s.patience)
+        self._alive.copy_(self._since <= s.patience)
         self._loss.zero_()
         self._rounds.run(self.iterations)
         self.epoch += 1
-        measured = {"loss": self._loss / self.iterations}
+        self.losses.append(self._loss / self.iterations)
         if self._held is not None:
-            measured["held-out loss"] = self._stop_early()
-        return measured
+            self.held_out.append(self._stop_early(self._held))
 
     def finish(self) -> None:
         """Goes back to the parameters that were best on the held-out rows."""
-        if self.best_parameters is not None:
-            self.stack.owner.learner.parameters.copy_(self.best_parameters)
+        if self._held is not None:
+            self.stack.owner.learner.parameters.copy_(self._best_parameters)
+
+    def _kept(self) -> dict[str, list[Tensor]]:
+        return {"losses": self.losses, "held_out": self.held_out}
 
     def _round(self, t: Round) -> None:
         rows = self._feed.at("rows", t).long()  # (replicas, batch)
@@ -132,13 +149,13 @@ class OwnerPhase:
             # A dead dimension (never active on training rows) carries nothing: dividing by 1 leaves it at zero.
             self.stack.spread[replica, 0] = torch.where(spread > 1e-6, spread, torch.ones_like(spread))
 
-    def _stop_early(self) -> Tensor:
-        assert self._held is not None and self.best_parameters is not None
+    def _stop_early(self, held: Tensor) -> Tensor:
+        """Notes the best parameters so far of each replica; its loss on its held-out rows (replicas, rows)."""
         owner = self.stack.owner
-        e = self._joint.index_select(0, (self._held + self._base).flatten()).view(*self._held.shape, self._width)
-        loss = owner.supervision.losses(owner.predict(e), self._labels[self._held])
-        better = (loss < self.best) & self._alive
-        self.best = torch.where(better, loss, self.best)
-        self.best_parameters = torch.where(better[:, None], owner.learner.parameters, self.best_parameters)
-        self.since = torch.where(better, torch.zeros_like(self.since), self.since + 1)
+        e = self._joint.index_select(0, (held + self._base).flatten()).view(*held.shape, self._width)
+        loss = owner.supervision.losses(owner.predict(e), self._labels[held])
+        better = (loss < self._best) & self._alive
+        self._best = torch.where(better, loss, self._best)
+        self._best_parameters = torch.where(better[:, None], owner.learner.parameters, self._best_parameters)
+        self._since = torch.where(better, torch.zeros_like(self._since), self._since + 1)
         return loss

@@ -1,0 +1,119 @@
+"""From one table or image set to guests' tables: test rows held out, columns standardised, columns handed out."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from dvfl.data.vertical import GuestTable
+from dvfl.errors import UserError
+
+Rows = NDArray[np.intp]
+Matrix = NDArray[np.float64]
+
+SEED = 0  # one split for everyone, so that results can be set side by side
+TINY = 1e-300  # a smaller spread cannot be divided by in float64
+
+
+def hold_out(rows: int, classes: NDArray[np.int64] | None, fraction: float = 0.2) -> tuple[Rows, Rows]:
+    """Training and test rows; every class in both where it has the rows for it."""
+    test = min(rows - 1, math.ceil(rows * fraction))  # as scikit-learn rounds, and a training row at least
+    train, held = train_test_split(
+        np.arange(rows), test_size=test, random_state=SEED, stratify=_strata(classes, rows - test, test)
+    )
+    return np.asarray(train, np.intp), np.asarray(held, np.intp)
+
+
+def hold_out_by_subject(subjects: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[Rows, Rows]:
+    """As `hold_out`, with all rows of one subject on the same side."""
+    names, first = np.unique(subjects, return_index=True)
+    _, held = hold_out(len(names), y[first])
+    tested = np.isin(subjects, names[held])
+    return np.flatnonzero(~tested), np.flatnonzero(tested)
+
+
+def moments(x: NDArray[np.float64]) -> tuple[Matrix, Matrix]:
+    """Mean and population standard deviation of each column, NaN left out; 0 and 0 where nothing varies."""
+    filled = np.where(np.isnan(x), -np.inf, x)
+    high = filled.max(axis=0, initial=-np.inf)
+    low = np.where(np.isnan(x), np.inf, x).min(axis=0, initial=np.inf)
+    # Compared, not computed: the rounded mean of equal values may differ from them.
+    varies = high > low
+    # In units of the largest magnitude, so that squares of 1e200 do not overflow.
+    unit = np.where(varies, np.maximum(np.abs(high), np.abs(low)), 1.0)
+    z = np.where(varies, x / unit, 0.0)
+    mean = np.nanmean(z, axis=0) * unit
+    std = np.nanstd(z, axis=0) * unit
+    varies &= std > TINY
+    return np.where(varies, mean, 0.0), np.where(varies, std, 0.0)
+
+
+def standardise(x: NDArray[np.float64], mean: Matrix, std: Matrix) -> Matrix:
+    """`(x - mean) / std`, and 0 where std is 0; NaN stays NaN."""
+    # Halves, so that the difference of two values near the largest float stays finite.
+    z: Matrix = (x * 0.5 - mean * 0.5) / np.where(std > 0, std * 0.5, 1.0)
+    z[:, std == 0] = 0.0
+    return z
+
+
+def table_guest(name: str, x: NDArray[np.floating], train: Rows, test: Rows) -> GuestTable:
+    """A guest that holds the columns `x`, standardised by its training rows."""
+    wide = x.astype(np.float64)
+    z = standardise(wide, *moments(wide[train])).astype(np.float32)
+    return GuestTable(name, z[train], z[test])
+
+
+def table_guests(views: Mapping[str, NDArray[np.floating]], train: Rows, test: Rows) -> tuple[GuestTable, ...]:
+    """One guest for each view."""
+    return tuple(table_guest(name, x, train, test) for name, x in views.items())
+
+
+def column_blocks(x: NDArray[np.floating], guests: int) -> dict[str, NDArray[np.floating]]:
+    """The columns in `guests` contiguous blocks, as equal as can be."""
+    check_guests(guests, x.shape[1], "columns")
+    parts = np.array_split(np.arange(x.shape[1]), guests)
+    return {f"columns-{part[0]}-{part[-1]}": x[:, part] for part in parts}
+
+
+def image_strips(
+    train: NDArray[np.generic], test: NDArray[np.generic], largest: float, guests: int
+) -> tuple[GuestTable, ...]:
+    """Horizontal strips of the images (rows, height, width), top to bottom, values divided by `largest`."""
+    height, width = train.shape[1:]
+    check_guests(guests, height, "rows of pixels")
+
+    def strip(images: NDArray[np.generic], part: NDArray[np.intp]) -> NDArray[np.float32]:
+        cut = images[:, part[0] : part[-1] + 1].reshape(len(images), -1)
+        return cut.astype(np.float32) / np.float32(largest)
+
+    return tuple(
+        GuestTable(
+            f"rows-{part[0]}-{part[-1]}", strip(train, part), strip(test, part), unit=True, image=(len(part), width)
+        )
+        for part in np.array_split(np.arange(height), guests)
+    )
+
+
+def check_guests(guests: int, most: int, what: str) -> None:
+    """Refuses a number of guests that the data cannot be shared among."""
+    if not 1 <= guests <= most:
+        raise UserError(f"{guests} guests cannot share {most} {what}: from 1 to {most} guests are possible")
+
+
+def require_natural(guests: int | None, views: Sequence[str], name: str) -> None:
+    """Refuses another number of guests than the data set has views."""
+    if guests is not None and guests != len(views):
+        raise UserError(
+            f"{name} has {len(views)} natural guests ({', '.join(views)}) and cannot be shared among {guests}:"
+            f" leave the number out or say {len(views)}"
+        )
+
+
+def _strata(classes: NDArray[np.int64] | None, train: int, test: int) -> NDArray[np.int64] | None:
+    if classes is None:
+        return None
+    _, counts = np.unique(classes, return_counts=True)
+    possible = counts.min() >= 2 and min(train, test) >= len(counts)
+    return classes if possible else None
