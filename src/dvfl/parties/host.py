@@ -41,6 +41,7 @@ class Host:
         seen = _both(present, None if dropped is None else ~dropped)
         if seen is None:
             loss = self.objective.learn(flat, b, gradient).loss
+            learner.gradient[:, :cut].zero_()  # nobody was absent: what an earlier step left there must not act again
         else:
             columns = self.absence.columns(seen)
             x = self.absence.fill(learner.parameters[:, :cut], b, columns)
@@ -66,11 +67,11 @@ def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 class ConcatenatingHost:
-    """A host without parameters: where nothing is compressed, concatenation alone aggregates (section on the hierarchy)."""
+    """A host without parameters: where nothing is compressed, concatenation alone aggregates."""
 
     def __init__(self, widths: tuple[int, ...], device: torch.device) -> None:
         self.absence = Absence(widths, device)
 
     def encode(self, b: Tensor, present: Tensor | None = None) -> Tensor:
         """The inputs themselves; an absent guest's columns are zero."""
-        return b if present is None else b * self.absence.columns(present)
+        return b if present is None else b.masked_fill(~self.absence.columns(present), 0)

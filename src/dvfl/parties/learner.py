@@ -75,7 +75,7 @@ class Learner:
         parameters, gradients, first, second, steps = rows
         torch._foreach_add_(steps, 1)
         # The kernel behind torch.optim.Adam(fused=True): one pass, and each row has its own step count.
-        torch._fused_adam_(  # type: ignore[call-overload]
+        torch._fused_adam_(
             parameters,
             gradients,
             first,
@@ -102,7 +102,7 @@ class Learner:
             velocity.copy_(direction)
         self.steps.add_(1 if alive is None else alive)
         if alive is not None:
-            direction = direction * alive[:, None]
+            direction = direction.masked_fill(~alive[:, None], 0)
         if isinstance(rate, Tensor):
             self.parameters.addcmul_(direction, rate, value=-1)
         else:

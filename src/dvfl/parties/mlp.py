@@ -28,9 +28,9 @@ _ACTIVATE: dict[Activation, Callable[[Tensor], Tensor]] = {
 # The gradient before an activation, from the gradient after it and the activation's own output.
 _DERIVE: dict[Activation, Callable[[Tensor, Tensor], Tensor]] = {
     "identity": lambda dy, y: dy,
-    "relu": lambda dy, y: _aten.threshold_backward(dy, y, 0),  # type: ignore[no-any-return]
-    "leaky_relu": lambda dy, y: _aten.leaky_relu_backward(dy, y, SLOPE, True),  # type: ignore[no-any-return]
-    "sigmoid": lambda dy, y: _aten.sigmoid_backward(dy, y),  # type: ignore[no-any-return]
+    "relu": lambda dy, y: _aten.threshold_backward(dy, y, 0),
+    "leaky_relu": lambda dy, y: _aten.leaky_relu_backward(dy, y, SLOPE, True),
+    "sigmoid": lambda dy, y: _aten.sigmoid_backward(dy, y),
 }
 
 
@@ -73,11 +73,6 @@ class Mlp:
     def size(self) -> int:
         """Length of one element's parameter vector."""
         return self._layout[1]
-
-    @property
-    def weights(self) -> int:
-        """Number of weights without biases: what a multiplication per row costs."""
-        return sum(inputs * outputs for _, _, inputs, outputs in self._layout[0])
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
         """Views of vectors (.., size) under PyTorch's names, numbered as the linear layers are."""

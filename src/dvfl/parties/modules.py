@@ -35,6 +35,8 @@ class ModuleNet:
         self.module = copy.deepcopy(module).float().train()
         if any(True for _ in self.module.buffers()):
             raise ValueError(f"{type(module).__name__} keeps buffers (batch statistics?); a guest's encoder must not")
+        if not any(True for _ in self.module.parameters()):
+            raise ValueError(f"{type(module).__name__} has nothing to train; give a fit/transform model instead")
         self._shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.in_width = in_width
         with torch.no_grad():
@@ -61,7 +63,8 @@ class ModuleNet:
         """Views of vectors (.., size) under the module's own names."""
         pieces = torch.split(flat, [shape.numel() for shape in self._shapes.values()], -1)
         return {
-            name: piece.unflatten(-1, shape) for (name, shape), piece in zip(self._shapes.items(), pieces, strict=True)
+            name: piece.unflatten(-1, shape) if shape else piece.squeeze(-1)
+            for (name, shape), piece in zip(self._shapes.items(), pieces, strict=True)
         }
 
     def forward(self, flat: Tensor, x: Tensor) -> list[Tensor]:

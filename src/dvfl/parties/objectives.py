@@ -75,7 +75,7 @@ class Reconstruction:
             loss, scale = error.square().mean((1, 2)), 2 / error[0].numel()
             dy = error.mul_(scale)
         else:
-            error *= counted
+            error.masked_fill_(~counted, 0)  # not a product: what is not counted may be no number
             share = 1 / counted.sum((1, 2)).clamp_(min=1)
             loss = error.square().sum((1, 2)) * share
             dy = error.mul_(2 * share[:, None, None])
@@ -91,8 +91,8 @@ class Supervision(Protocol):
     @property
     def head(self) -> Net: ...
     def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned: ...
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
-        """Mean loss of each stack element, (stack,)."""
+    def score(self, output: Tensor, y: Tensor) -> Tensor:
+        """How good outputs are, the higher the better, of each stack element: (stack,)."""
 
 
 class CrossEntropy:
@@ -109,8 +109,8 @@ class CrossEntropy:
         dx = self.head.backward(flat, tape, dy.div_(y.shape[1]), gradient, to_input=to_input)
         return Learned(tape[-1].detach(), loss, dx)
 
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
-        return -torch.log_softmax(output, -1).gather(2, y[..., None]).mean((1, 2))
+    def score(self, output: Tensor, y: Tensor) -> Tensor:
+        return (output.argmax(-1) == y).float().mean(1)
 
 
 class SquaredError:
@@ -126,5 +126,5 @@ class SquaredError:
         dx = self.head.backward(flat, tape, error.mul(2 / error[0].numel()), gradient, to_input=to_input)
         return Learned(tape[-1].detach(), loss, dx)
 
-    def losses(self, output: Tensor, y: Tensor) -> Tensor:
-        return (output - y[..., None]).square().mean((1, 2))
+    def score(self, output: Tensor, y: Tensor) -> Tensor:
+        return -(output - y[..., None]).square().mean((1, 2))

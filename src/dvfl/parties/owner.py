@@ -47,6 +47,8 @@ class Owner:
         if columns is not None:
             assert dx is not None
             self.absence.learn(dx if keep is None else dx * keep, columns, learner.gradient[:, :cut])
+        else:
+            learner.gradient[:, :cut].zero_()  # as in Host.step
         learner.update(rate, alive)
         return loss
 

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.parties.registers import NEVER
+
 Numbers = NDArray[np.int64]
 _HALF_LIMIT = 65504.0  # the largest float16
 
@@ -81,28 +83,28 @@ class ReplayBuffer:
         return np.where(numbers >= self.oldest, numbers % self.capacity, self.capacity + host)
 
     def append(self, inputs: Numbers, kept: NDArray[np.bool_]) -> None:
-        """Adds inputs (rounds, replicas, hosts, guests), of which each host keeps those marked (rounds, replicas, hosts)."""
+        """Adds inputs (rounds, replicas, hosts, guests); each host keeps those marked (rounds, replicas, hosts)."""
         self.inputs = _joined(self.inputs, inputs)
         self.kept = _joined(self.kept, kept)
 
     def forget(self, registers: Numbers) -> None:
         """Drops inputs whose batches the ring has passed, unless a register still holds that very batch."""
-        lost = (self.inputs < self.oldest) & (self.inputs != registers)
+        lost = (self.inputs < self.oldest) & (self.inputs != NEVER) & (self.inputs != registers)
         self.kept = self.kept & ~lost.any(-1)
         first = int(np.argmax(self.kept.any((1, 2)))) if self.kept.any() else len(self.kept)
         self.inputs, self.kept = self.inputs[first:], self.kept[first:]
 
-    def draw(self, start: int, count: int) -> tuple[Numbers, NDArray[np.bool_]]:
-        """The `count` inputs from position `start` on, going round and round in the order they came.
+    def draw(self, positions: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+        """The inputs at `positions` (count, replicas, hosts) of each host's history, taken modulo its length.
 
         Batch numbers (count, replicas, hosts, guests), and (replicas, hosts) whether there was anything to draw from.
         """
         length = self.kept.sum(0)  # (replicas, hosts)
-        position = (start + np.arange(count))[:, None, None] % np.maximum(length, 1)
-        if self.kept.all():
-            return self.inputs[position[:, 0, 0]], length > 0
+        positions = positions % np.maximum(length, 1)
+        if self.kept.all() and self.inputs.shape[1:3] == (1, 1):  # one history for all
+            return self.inputs[positions, 0, 0], length > 0
         order = np.argsort(~self.kept, axis=0, kind="stable")  # the kept ones first, in their order
-        chosen = np.take_along_axis(order, position, axis=0)  # (count, replicas, hosts)
+        chosen = np.take_along_axis(order, positions, axis=0)
         inputs = np.broadcast_to(self.inputs, (len(self.inputs), *length.shape, self.inputs.shape[3]))
         return np.take_along_axis(inputs, chosen[..., None], axis=0), length > 0
 

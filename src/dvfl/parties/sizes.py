@@ -40,16 +40,19 @@ def encoder(inputs: int, hidden: int, latent: int, activations: tuple[Activation
 
 def decoder(mirrored: Mlp, output: Activation) -> Mlp:
     """The layers of an encoder in reverse; the hidden ones are LeakyReLU, the last fits the range of the input."""
-    hidden: tuple[Activation, ...] = ("leaky_relu",) * (len(mirrored.widths) - 2)
-    return Mlp(mirrored.widths[::-1], (*hidden, output))
+    return Mlp(mirrored.widths[::-1], _leaky_until(output, len(mirrored.widths) - 1))
 
 
 def owner_head(sizes: Sizes, hosts: int, inputs: int, outputs: int) -> Mlp:
-    """`W_h*H -> W_h -> 40 -> outputs`; without hosts the owner also does a host's squeezing, as the paper's SimCLR runs."""
-    widths = (inputs, sizes.host_latent, OWNER_HIDDEN, outputs)
-    if hosts == 0:
-        widths = (inputs, between(inputs, sizes.host_latent), *widths[1:])
-    return Mlp(widths, (*(("leaky_relu",) * (len(widths) - 2)), "identity"))  # type: ignore[arg-type]
+    """`W_h*H -> W_h -> 40 -> outputs`; without hosts the owner also squeezes as a host would (the paper's SimCLR)."""
+    squeezing = (between(inputs, sizes.host_latent),) if hosts == 0 else ()
+    widths = (inputs, *squeezing, sizes.host_latent, OWNER_HIDDEN, outputs)
+    return Mlp(widths, _leaky_until("identity", len(widths) - 1))
+
+
+def _leaky_until(last: Activation, layers: int) -> tuple[Activation, ...]:
+    hidden: list[Activation] = ["leaky_relu"] * (layers - 1)
+    return (*hidden, last)
 
 
 def _mnist(columns: Sequence[int], w_g: int | None) -> Sizes:

@@ -101,8 +101,7 @@ class HostPhase:
 
     def advance(self) -> None:
         """One epoch on replayed inputs."""
-        start = (self.epoch - self._settings.communicated) * self._iterations
-        inputs, anything = self.replay.draw(start, self._iterations)
+        inputs, anything = self.replay.draw(self._positions())
         up = self._draw("host", self._iterations)
         if not anything.all():
             up = np.broadcast_to(anything, inputs.shape[:3]) if up is None else up & anything
@@ -134,6 +133,15 @@ class HostPhase:
         self.registers = holding[-1]
         return holding
 
+    def _positions(self) -> Numbers:
+        """Where the epoch's inputs lie in the histories: (iterations, replicas, hosts)."""
+        if self._settings.replay == "in order":
+            start = (self.epoch - self._settings.communicated) * self._iterations
+            return start + np.arange(self._iterations)[:, None, None]
+        size = (self._iterations, self._settings.hosts)
+        draws = [numpy_generator(seed, "replay", self.epoch).integers(1 << 40, size=size) for seed in self.stack.seeds]
+        return np.stack(draws, 1)
+
     def _train(self, inputs: Numbers, up: NDArray[np.bool_] | None) -> None:
         """Host rounds on inputs given as batch numbers (rounds, replicas, hosts, guests), for the hosts that are up."""
         s, count = self._settings, len(inputs)
@@ -159,7 +167,7 @@ class HostPhase:
 
     def _variant(self, *variant: bool) -> tuple[Feed, Rounds]:
         if variant not in self._variants:
-            feed = Feed(self.stack.device)
+            feed = Feed(self.stack.device, self._iterations)
             self._variants[variant] = feed, Rounds(self._round(feed, *variant), self.stack.device)
         return self._variants[variant]
 
@@ -199,13 +207,15 @@ class HostPhase:
         return (bank & ~bank.all(1, keepdim=True)).to(self.stack.device)
 
     def _picks(self, count: int) -> NDArray[np.int32]:
-        size = (count, self._settings.hosts, self._settings.batch)
+        """Which masks the next rounds use; drawn for the whole epoch, so that they do not depend on how it is cut."""
+        size = (self._iterations, self._settings.hosts, self._settings.batch)
+        start = self.steps - self.epoch * self._iterations
         picks = [
-            numpy_generator(seed, "guest-dropout", self.steps).integers(_PATTERNS, size=size, dtype=np.int32)
+            numpy_generator(seed, "guest-dropout", self.epoch).integers(_PATTERNS, size=size, dtype=np.int32)
             + np.int32(replica * _PATTERNS)
             for replica, seed in enumerate(self.stack.seeds)
         ]
-        return np.stack(picks, 1)
+        return np.stack(picks, 1)[start : start + count]
 
     def _dropped(self, feed: Feed, t: Round) -> Tensor | None:
         if self._bank is None:

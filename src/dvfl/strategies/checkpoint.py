@@ -1,4 +1,4 @@
-"""A simulation on disk, between two epochs: one safetensors file, whole or not at all, that continues to the same end."""
+"""A simulation on disk between two epochs: one safetensors file, from which it goes on to the same end."""
 
 import json
 from collections.abc import Iterator

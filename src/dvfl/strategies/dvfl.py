@@ -76,12 +76,13 @@ class Dvfl:
     @torch.no_grad()
     def advance(self) -> None:
         """Runs one epoch."""
-        if self.phase == "guests and hosts":
-            self.guests.advance()
-        elif self.phase == "hosts, replay":
-            self.hosts.advance()
-        else:
-            self.watch.time("owner", self._owner_epoch)
+        with self.stack.suited(self.settings.batch):
+            if self.phase == "guests and hosts":
+                self.guests.advance()
+            elif self.phase == "hosts, replay":
+                self.hosts.advance()
+            else:
+                self.watch.time("owner", self._owner_epoch)
 
     def run(self) -> None:
         """Runs what is left."""
@@ -120,8 +121,10 @@ def _fitted(encoders: Sequence[Encoder | None] | None, data: VerticalData) -> li
     """The users' encoders, copied; those that are no networks fitted to their guest's training rows."""
     if encoders is None:
         return None
+    if len(encoders) != len(data.guests):
+        return list(encoders)  # refused by Stack
     models: list[Encoder | None] = []
-    for guest, given in zip(data.guests, encoders, strict=False):
+    for guest, given in zip(data.guests, encoders, strict=True):
         model = copy.deepcopy(given)
         if model is not None and not isinstance(model, nn.Module):
             model.fit(guest.train)

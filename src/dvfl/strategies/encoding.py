@@ -32,7 +32,7 @@ class GuestPhase:
         self._sums = [torch.zeros(stack.replicas * len(group.members), device=device) for group in stack.groups]
         crashes = [fault for fault in faults if fault.kind == "guest"]
         self.chains = [Chains(fault, stack.seeds, [guest.name for guest in data.guests]) for fault in crashes]
-        self._feed = Feed(device)
+        self._feed = Feed(device, self.iterations)
         self._rounds = {push: Rounds(self._round(push), device) for push in (False, True)}
 
     @property

@@ -20,18 +20,19 @@ Round = int | Tensor  # a number on the CPU, a tensor of one element on a GPU
 class Feed:
     """Named arrays with one entry a round. Their memory stays in place, as a captured graph needs."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, rounds: int) -> None:
         self.device = device
+        self._rounds = rounds  # the most that will ever be loaded
         self._buffers: dict[str, Tensor] = {}
 
     def load(self, name: str, values: NDArray[np.generic]) -> None:
-        """Sets the entries of the rounds to come; later loads may be shorter, never longer."""
+        """Sets the entries of the rounds to come."""
         source = torch.from_numpy(np.require(values, requirements=["C", "W"]))
         if self.device.type == "cpu":
             self._buffers[name] = source
             return
         if name not in self._buffers:
-            self._buffers[name] = torch.empty_like(source, device=self.device)
+            self._buffers[name] = torch.empty((self._rounds, *source.shape[1:]), dtype=source.dtype, device=self.device)
         self._buffers[name][: len(source)].copy_(source.pin_memory(), non_blocking=True)
 
     def at(self, name: str, t: Round) -> Tensor:
@@ -66,7 +67,7 @@ class Rounds:
         self._graph.replay()
 
     def _warm_up_and_capture(self, count: int) -> int:
-        """Runs the first rounds as they are, which prepares the libraries' workspaces, then records one; what is left."""
+        """Runs the first rounds as they are, which prepares the libraries' workspaces, records one; what is left."""
         warm = min(3, count)
         side = torch.cuda.Stream(self._device)
         side.wait_stream(torch.cuda.current_stream(self._device))

@@ -31,7 +31,8 @@ class Settings:
     guest_dropout: float = 0.0  # party-wise: a guest is hidden from a host, row by row
     host_dropout: float = 0.0  # party-wise: a host is hidden from the owner, row by row
     validation: float = 0.1  # part of the training rows held out for the owner's early stopping; 0 switches it off
-    patience: int = 10  # owner epochs without improvement on the held-out rows
+    patience: int = 20  # owner epochs without improvement on the held-out rows
+    replay: Literal["in order", "shuffled"] = "shuffled"  # how hosts go through their history once guests are done
     history_bytes: int | None = None  # replay budget of one replica; None keeps all communicated epochs
     history_dtype: Literal["float16", "float32"] = "float16"
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
@@ -84,7 +85,15 @@ def paper(sizes_rule: str) -> Settings:
 
 def tuned(rows: int) -> Settings:
     """Our best, chosen on held-out training rows (docs/tuning.md)."""
-    settings = Settings(owner_epochs=100, owner_schedule="cosine", standardise=True, owner_dropout=0.5, validation=0.0)
+    settings = Settings(
+        owner_epochs=100,
+        owner_rule=Sgd(0.16),
+        owner_schedule="cosine",
+        standardise=True,
+        owner_dropout=0.5,
+        validation=0.0,
+        replay="in order",
+    )
     return at_least(settings, rows)
 
 

@@ -1,6 +1,7 @@
 """All parties of all replicas of a federation, stacked: what a simulation trains, and what predicts afterwards."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +12,14 @@ from torch import Tensor, nn
 from dvfl.errors import UserError
 from dvfl.parties.guest import FittedGuest, FitTransform, Guest
 from dvfl.parties.host import ConcatenatingHost, Host
+from dvfl.parties.learner import Learner
 from dvfl.parties.mlp import Activation, Mlp
 from dvfl.parties.modules import ModuleNet, Net
 from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, Supervision
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import Sizes, between, decoder, encoder, owner_head, sizes
+from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
 
 Encoder = nn.Module | FitTransform  # what a user may give a guest in place of the paper's encoder
@@ -57,7 +60,8 @@ class GuestGroup:
         if isinstance(self.guest, FittedGuest):
             return self.guest.encode(tables[0]).expand(replicas, 1, -1, -1)
         x = torch.stack(list(tables)).expand(replicas, -1, -1, -1).flatten(0, 1)
-        return self.guest.encode(x).unflatten(0, (replicas, len(self.members)))
+        codes: Tensor = self.guest.encode(x).unflatten(0, (replicas, len(self.members)))
+        return codes
 
 
 class Stack:
@@ -107,6 +111,17 @@ class Stack:
             (self.joint if self.settings.host_model == "concatenate" else self.sizes.host_latent),
         ) * self.settings.hosts
 
+    @property
+    def learners(self) -> list[Learner]:
+        """Everything that is trained: each group of guests, the hosts, the owners."""
+        guests = [group.guest.learner for group in self.groups if isinstance(group.guest, Guest)]
+        hosts = [self.host.learner] if isinstance(self.host, Host) else []
+        return [*guests, *hosts, self.owner.learner]
+
+    def suited(self, rows: int) -> AbstractContextManager[None]:
+        """The machine's settings for work on so many rows at once."""
+        return suited(self.device, rows * max(learner.parameters.numel() for learner in self.learners))
+
     def join(self, pieces: Sequence[Tensor]) -> Tensor:
         """Each group's encodings (.., members, batch, latent) side by side in the guests' order: (.., batch, W_g)."""
         if len(pieces) == 1:
@@ -124,13 +139,12 @@ class Stack:
 
     def encode_hosts(self, b: Tensor) -> Tensor:
         """What the owner receives for the guests' encodings `b`: (replicas, rows, all senders)."""
-        hosts = self.settings.hosts
-        if hosts == 0:
+        if self.host is None:
             return b
-        if isinstance(self.host, ConcatenatingHost):
-            return b.repeat(1, 1, hosts)
+        hosts = self.settings.hosts
         x = b[:, None].expand(-1, hosts, -1, -1).flatten(0, 1)
-        return self.host.encode(x).unflatten(0, (-1, hosts)).transpose(1, 2).flatten(2)
+        encoded: Tensor = self.host.encode(x).unflatten(0, (-1, hosts))
+        return encoded.transpose(1, 2).flatten(2)
 
     @torch.no_grad()
     def encode(self, tables: Sequence[NDArray[np.float32]] | Sequence[Tensor]) -> Tensor:
@@ -139,9 +153,10 @@ class Stack:
         rows, widest = len(given[0]), max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * widest))
         joint = torch.empty(self.replicas, rows, sum(self.owner_widths), device=self.device)
-        for start in range(0, rows, at_once):
-            part = [table[start : start + at_once] for table in given]
-            joint[:, start : start + at_once] = self.encode_hosts(self.encode_guests(part))
+        with self.suited(min(rows, at_once)):
+            for start in range(0, rows, at_once):
+                part = [table[start : start + at_once] for table in given]
+                joint[:, start : start + at_once] = self.encode_hosts(self.encode_guests(part))
         return joint
 
     @torch.no_grad()
@@ -152,7 +167,9 @@ class Stack:
         """
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * joint.shape[2]))
         parts = [(part - self.centre) / self.spread for part in joint.split(at_once, 1)]
-        return torch.cat([self.owner.predict(part) for part in parts], 1) * self.target_spread + self.target_centre
+        with self.suited(min(joint.shape[1], at_once)):
+            outputs = torch.cat([self.owner.predict(part) for part in parts], 1)
+        return outputs * self.target_spread + self.target_centre
 
     def _group(self, members: tuple[int, ...], given: Encoder | None) -> GuestGroup:
         first = members[0]

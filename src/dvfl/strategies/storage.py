@@ -95,7 +95,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise UserError(f"{folder}: no {MANIFEST}; a folder that was saved by dvfl is right")
-    manifest: dict[str, Any] = json.loads(path.read_text())
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text())
+    except ValueError as error:
+        raise UserError(f"{path}: no JSON ({error}); the file was changed or cut short") from None
     if manifest.get("format") != FORMAT:
         raise UserError(f"{path}: format {manifest.get('format')}; this version reads {FORMAT}")
     for name, digest in manifest["files"].items():
@@ -145,10 +148,15 @@ def _prefixed(prefix: str, net: Net, flat: Tensor) -> dict[str, Tensor]:
 
 
 def _linear(model: FitTransform, guest: int) -> dict[str, Tensor]:
+    """The arrays of a fitted projection. Many models have components and do more with them, so it is tried out."""
     components = getattr(model, "components_", None)
-    if components is None or getattr(model, "whiten", False):
-        name = type(model).__name__
-        raise UserError(f"guest {guest + 1}: {name} cannot be saved without pickle; a linear model such as PCA can")
-    mean = getattr(model, "mean_", np.zeros(components.shape[1]))
-    arrays = {"components": components, "mean": mean}
-    return {name: torch.from_numpy(np.asarray(array, np.float32)) for name, array in arrays.items()}
+    mean = getattr(model, "mean_", None)
+    if components is not None:
+        arrays = np.asarray(components, np.float32), np.zeros(components.shape[1]) if mean is None else mean
+        projection = LinearProjection(arrays[0], np.asarray(arrays[1], np.float32))
+        x = np.random.default_rng(0).random((16, components.shape[1]), np.float32)
+        if np.allclose(np.asarray(model.transform(x)), projection.transform(x), rtol=1e-3, atol=1e-4):
+            pairs = {"components": projection.components_, "mean": projection.mean_}
+            return {name: torch.from_numpy(array) for name, array in pairs.items()}
+    name = type(model).__name__
+    raise UserError(f"guest {guest + 1}: {name} cannot be saved without pickle; a linear model such as PCA can")

@@ -20,7 +20,7 @@ class OwnerPhase:
     def __init__(self, stack: Stack, joint: Tensor, labels: NDArray[np.generic]) -> None:
         self.stack, self._settings = stack, stack.settings
         replicas, rows, self._width = joint.shape
-        held = round(rows * self._settings.validation)
+        held = min(round(rows * self._settings.validation), rows - 1)
         shuffles = [numpy_generator(seed, "held-out").permutation(rows) for seed in stack.seeds]
         self._train = np.stack([np.sort(shuffle[held:]) for shuffle in shuffles])  # (replicas, owner's rows)
         device = stack.device
@@ -34,14 +34,14 @@ class OwnerPhase:
         self.batch = min(self._settings.batch, self._train.shape[1])
         self.iterations = -(-self._train.shape[1] // self.batch)
         self.epoch = 0
-        self._feed = Feed(device)
+        self._feed = Feed(device, self.iterations)
         self._rounds = Rounds(self._round, device)
         self._loss = torch.zeros(replicas, device=device)
         self._banks = self._dropout_banks()
         self.losses: list[Tensor] = []  # (replicas,) an epoch
-        self.held_out: list[Tensor] = []
-        # Early stopping, a state a replica: the best held-out loss, its parameters, epochs since.
-        self._best = torch.full((replicas,), math.inf, device=device)
+        self.held_out: list[Tensor] = []  # scores on held-out rows
+        # Early stopping, a state a replica: the best held-out score, its parameters, epochs since.
+        self._best = torch.full((replicas,), -math.inf, device=device)
         self._best_parameters = stack.owner.learner.parameters.clone()
         self._since = torch.zeros(replicas, device=device)
         self._alive = torch.ones(replicas, dtype=torch.bool, device=device)
@@ -150,12 +150,12 @@ class OwnerPhase:
             self.stack.spread[replica, 0] = torch.where(spread > 1e-6, spread, torch.ones_like(spread))
 
     def _stop_early(self, held: Tensor) -> Tensor:
-        """Notes the best parameters so far of each replica; its loss on its held-out rows (replicas, rows)."""
+        """Notes the best parameters so far of each replica; its score on its held-out rows (replicas, rows)."""
         owner = self.stack.owner
         e = self._joint.index_select(0, (held + self._base).flatten()).view(*held.shape, self._width)
-        loss = owner.supervision.losses(owner.predict(e), self._labels[held])
-        better = (loss < self._best) & self._alive
-        self._best = torch.where(better, loss, self._best)
+        score = owner.supervision.score(owner.predict(e), self._labels[held])
+        better = (score > self._best) & self._alive
+        self._best = torch.where(better, score, self._best)
         self._best_parameters = torch.where(better[:, None], owner.learner.parameters, self._best_parameters)
         self._since = torch.where(better, torch.zeros_like(self._since), self._since + 1)
-        return loss
+        return score

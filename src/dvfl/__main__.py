@@ -1,0 +1,7 @@
+"""`python -m dvfl`."""
+
+import sys
+
+from dvfl.cli import main
+
+sys.exit(main())

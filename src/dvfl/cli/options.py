@@ -1,0 +1,172 @@
+"""What `dvfl train` was told, completed: by defaults in a new run, by the folder's config.json in a resumed one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from dvfl.data import ColumnEncoder, VerticalData, load, load_tables
+from dvfl.errors import UserError
+from dvfl.parties.faults import Fault
+from dvfl.strategies import strategy
+from dvfl.strategies.settings import Settings, preset
+
+_TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options as they stood on the command line; None where one was left out."""
+
+    data: Mapping[str, Any]
+    strategy: str | None
+    preset: str | None
+    seeds: int | None
+    faults: list[str] | None
+    device: str
+    overrides: Mapping[str, int | None]  # fields of Settings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training with nothing left open but the data themselves."""
+
+    data: dict[str, Any]  # where they come from: plain values, paths absolute
+    strategy: str
+    preset: str
+    seeds: int
+    faults: list[str]
+    device: str
+    settings: Settings | None  # None before the data are known: presets depend on them
+    overrides: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """A word for the data, before they are loaded."""
+        return str(self.data.get("dataset") or Path(self.data["labels"]).name.split(".")[0])
+
+
+def fresh(given: Given) -> Plan:
+    """The plan of a new run. What can be refused without data is refused here."""
+    data = _plain(given.data)
+    _check_data(data)
+    if "tables" not in data:
+        data.setdefault("dataset", "digits")
+    faults = [str(Fault.parse(text)) for text in given.faults or ()]
+    plan = Plan(
+        data,
+        strategy=given.strategy or "dvfl",
+        preset=given.preset or "tuned",
+        seeds=given.seeds or 1,
+        faults=faults,
+        device=chosen_device(given.device),
+        settings=None,
+        overrides={name: value for name, value in given.overrides.items() if value is not None},
+    )
+    strategy(plan.strategy)
+    preset(plan.preset, sizes_rule="", rows=1)
+    return plan
+
+
+def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
+    """The plan that a run folder was begun with; an option that says otherwise is refused."""
+    settings = Settings.from_dict(config["settings"])
+    data = dict(config["data"])
+    asked = _plain(given.data)
+    if "data_dir" in asked:  # only where to look: config.json knows what the data must be
+        data["data_dir"] = asked.pop("data_dir")
+    faults = None if given.faults is None else [str(Fault.parse(text)) for text in given.faults]
+    for name, value in (
+        *((name, (value, data.get(name))) for name, value in asked.items()),
+        ("strategy", (given.strategy, config["strategy"])),
+        ("preset", (given.preset, config["preset"])),
+        ("seeds", (given.seeds, len(config["seeds"]))),
+        ("faults", (faults, config["faults"])),
+        ("device", (None if given.device == "auto" else given.device, config["device"])),
+        *((name, (value, getattr(settings, name))) for name, value in given.overrides.items()),
+    ):
+        if value[0] is not None and value[0] != value[1]:
+            raise UserError(
+                f"{name} is {_shown(value[0])} here and {_shown(value[1])} in {source};"
+                " leave it out to resume that run, or start anew with another --out"
+            )
+    return Plan(
+        data,
+        strategy=config["strategy"],
+        preset=config["preset"],
+        seeds=len(config["seeds"]),
+        faults=list(config["faults"]),
+        device=chosen_device(config["device"]),
+        settings=settings,
+        overrides={},
+    )
+
+
+def read_data(plan: Plan) -> tuple[VerticalData, tuple[ColumnEncoder, ...]]:
+    """The data, and the column encoders of the users' own tables."""
+    d = plan.data
+    if "tables" not in d:
+        data_dir = Path(d["data_dir"]) if "data_dir" in d else None
+        return load(d["dataset"], data_dir=data_dir, guests=d.get("guests")), ()
+    options = {name: d[name] for name in ("missing", "label_column", "task") if name in d}
+    loaded = load_tables([Path(path) for path in d["tables"]], Path(d["labels"]), d["id"], **options)
+    return loaded.data, loaded.encoders
+
+
+def settle(plan: Plan, data: VerticalData) -> Settings:
+    """The settings: the preset's for these data, and what was said otherwise."""
+    if plan.settings is not None:
+        return plan.settings
+    chosen = preset(plan.preset, sizes_rule=data.sizes, rows=data.rows)
+    # A preset knows no small tables; a batch that was asked for is taken at its word, and refused if too large.
+    chosen = replace(chosen, batch=min(chosen.batch, data.rows))
+    return replace(chosen, **cast(dict[str, Any], plan.overrides))
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, as JSON keeps it; paths absolute, so that a run resumes from another folder too."""
+    plain: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Path):
+            plain[name] = str(value.resolve())
+        elif isinstance(value, list):
+            plain[name] = [str(path.resolve()) for path in value]
+        elif value is not None:
+            plain[name] = value
+    return plain
+
+
+def _check_data(data: Mapping[str, Any]) -> None:
+    """Either a data set by name or one's own tables."""
+    if "tables" not in data:
+        for name in _TABLES_ONLY:
+            if name in data:
+                raise UserError(f"{_option(name)} goes with --table FILE, one for each guest; none is given")
+        return
+    for name in ("labels", "id"):
+        if name not in data:
+            raise UserError(f"--table needs {_option(name)} {'FILE' if name == 'labels' else 'COLUMN'} too")
+    for name in ("dataset", "guests", "data_dir"):
+        if name in data:
+            raise UserError(f"{_option(name)} does not go with --table: each table given is one guest")
+
+
+def chosen_device(name: str) -> str:
+    """`auto` settled: a GPU where PyTorch finds one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: PyTorch finds no CUDA GPU on this machine; --device cpu or auto is right")
+    return name
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "not set" if value is None else str(value)

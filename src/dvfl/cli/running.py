@@ -1,0 +1,136 @@
+"""A run from its options to its result: folder, data, epochs with checkpoints, and what is printed at the end."""
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from dvfl.cli.interrupts import Interrupted, Interrupts
+from dvfl.cli.options import Given, fresh, read_data, resumed, settle
+from dvfl.cli.progress import Display, display
+from dvfl.errors import UserError
+from dvfl.experiments import run_folder
+from dvfl.experiments.report import size
+from dvfl.experiments.run_folder import RunFolder
+from dvfl.parties.faults import Fault
+from dvfl.strategies import strategy
+from dvfl.strategies.checkpoint import restore, save
+from dvfl.strategies.dvfl import Dvfl
+
+
+def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
+    """Trains, or goes on training, and prints the result."""
+    with Interrupts() as interrupts:
+        if resume:
+            folder = run_folder.reopen(out)
+            plan = resumed(given, folder.config, folder.path / run_folder.CONFIG)
+            if folder.finished:
+                _tell(f"{folder.path}: this run was finished before; its result:", quiet)
+                _print_result(folder)
+                return
+            torch.set_num_threads(folder.config["threads"])  # or the result would not be the same to the last digit
+        else:
+            plan = fresh(given)
+            path = run_folder.unused(out, f"{plan.name}-{plan.strategy}")
+        data, encoders = read_data(plan)
+        settings = settle(plan, data)
+        faults = [Fault.parse(text) for text in plan.faults]
+        simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
+        if resume:
+            folder.check_data(data)
+            _restore(simulation, folder)
+        interrupts.patient = True  # before there is a folder: from then on a first signal ends in a checkpoint
+        if not resume:
+            folder = run_folder.create(path, run_folder.config(simulation, plan.strategy, plan.preset, plan.data))
+        with display(simulation, quiet) as shown:
+            _train(simulation, folder, shown, interrupts)
+        folder.finish(simulation, encoders)
+        _print_result(folder)
+
+
+def _train(simulation: Dvfl, folder: RunFolder, shown: Display, interrupts: Interrupts) -> None:
+    seconds = simulation.watch.seconds
+    start = time.perf_counter() - seconds.get("total", 0.0)
+    while not simulation.finished:
+        phase = simulation.phase
+        opening = phase == "owner" and simulation.owner is None
+        if opening:  # what phase 1 cost is not lost any more; and the file is small, as the history is freed
+            simulation.watch.time("owner", lambda: _open(simulation))
+        else:
+            simulation.advance()
+            shown.epoch(simulation, phase)
+        stopped = interrupts.noted is not None and not simulation.finished
+        if opening or stopped:
+            seconds["total"] = time.perf_counter() - start
+            save(simulation, folder.checkpoint)
+        if stopped:
+            _stop(simulation, folder, interrupts)
+    simulation.watch.totals()  # waits for the GPU
+    seconds["total"] = time.perf_counter() - start
+
+
+def _open(simulation: Dvfl) -> None:
+    simulation.open_owner()
+
+
+def _stop(simulation: Dvfl, folder: RunFolder, interrupts: Interrupts) -> None:
+    assert interrupts.noted is not None
+    command = shlex.join(["dvfl", "train", "--resume", "--out", str(folder.path)])
+    done = f"interrupted after {simulation.done} of {simulation.epochs} epochs"
+    raise Interrupted(f"{done}; to continue: {command}", interrupts.noted)
+
+
+def _restore(simulation: Dvfl, folder: RunFolder) -> None:
+    if not folder.checkpoint.is_file():
+        return  # ended before there was anything to keep: it begins again
+    try:
+        restore(simulation, folder.checkpoint)
+    except (SafetensorError, KeyError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"{folder.checkpoint}: cannot be read ({error}); delete it to begin that run again with --resume"
+        ) from error
+
+
+def _print_result(folder: RunFolder) -> None:
+    lines = _lines(folder.result(), folder)
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        print(f"{name:<{width}}  {value}")
+    sys.stdout.flush()
+
+
+def _lines(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str]]:
+    seeds, seconds = len(result["seeds"]), result["seconds"]
+    spread = f" over {seeds} seeds" if seeds > 1 else ""
+    if "r2" in result:
+        score = ("R2", f"{_number(result['r2_mean'], 4)} ± {_number(result['r2_2sigma'], 4)} (2 sigma{spread})")
+    else:
+        score = (
+            "accuracy",
+            f"{_number(result['accuracy_mean'], 2)} % ± {_number(result['accuracy_2sigma'], 2)} (2 sigma{spread})",
+        )
+    return [
+        ("dataset", result["dataset"]),
+        ("strategy", result["strategy"]),
+        ("preset", result["preset"]),
+        ("hosts", str(result["hosts"])),
+        ("faults", ", ".join(result["faults"]) or "none"),
+        ("seeds", str(seeds)),
+        score if seeds > 1 else (score[0], score[1].split(" ±")[0]),
+        ("seconds", ", ".join(f"{name} {seconds[name]:.1f}" for name in ("guests", "hosts", "owner", "total"))),
+        ("sent per guest", f"{size(result['megabytes_sent_per_guest'])} MB"),
+        ("report", str(folder.path / run_folder.REPORT)),
+    ]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "not finite" if value is None else f"{value:.{digits}f}"
+
+
+def _tell(line: str, quiet: bool) -> None:
+    if not quiet:
+        print(line, file=sys.stderr)

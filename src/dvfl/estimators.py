@@ -1,0 +1,347 @@
+"""`DVFLClassifier` and `DVFLRegressor`: a simulated federation behind scikit-learn's interface."""
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dvfl.data.columns import ColumnEncoder
+from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.errors import UserError
+from dvfl.fitted_stack import history, network_guests, packed, suitable_threads, unpacked, user_encoders
+from dvfl.guest_columns import Guests, as_frame, as_trained, fit_columns, holdings, is_list_of_tables, numbers
+from dvfl.parties.sizes import sizes
+from dvfl.strategies import storage
+from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.settings import Settings, preset
+from dvfl.strategies.stack import Encoder
+
+_BATCH = 64
+_HELD_OUT = 0.1
+
+
+class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: guests' columns, training, the joint encoding, storage."""
+
+    def __init__(
+        self,
+        *,
+        guests: Guests = None,  # of one table X: how many share its columns, or the columns of each; None: one has all
+        hosts: int = 4,
+        preset: str = "tuned",
+        guest_epochs: int | None = None,  # None: the preset's, as with the other epochs
+        host_epochs: int | None = None,
+        owner_epochs: int | None = None,
+        batch: int | None = None,  # None: 64, or all rows where there are fewer
+        period: int = 1,  # guests push encodings in every so many epochs
+        encoders: Sequence[Encoder | None] | None = None,  # one a guest; None: the default network
+        guest_dropout: float = 0.0,  # how often a guest is hidden from a host in training
+        host_dropout: float = 0.0,  # how often a host is hidden from the owner in training
+        early_stopping: bool = False,  # by a tenth of the training rows, which the owner then holds out
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.guests = guests
+        self.hosts = hosts
+        self.preset = preset
+        self.guest_epochs = guest_epochs
+        self.host_epochs = host_epochs
+        self.owner_epochs = owner_epochs
+        self.batch = batch
+        self.period = period
+        self.encoders = encoders
+        self.guest_dropout = guest_dropout
+        self.host_dropout = host_dropout
+        self.early_stopping = early_stopping
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Trains guests, hosts and owner on a list of tables with aligned rows, one a guest, or on one table."""
+        frames = self._frames(X, reset=True)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        check_consistent_length(frames[0], y)
+        target, classes = self._learn_labels(y)
+        columns = fit_columns(frames)
+        guests = tuple(GuestTable(f"guest-{i + 1}", x, x[:0]) for i, x in enumerate(numbers(columns, frames)))
+        data = VerticalData("y", guests, target, target[:0], classes)
+        seed = _seed(self.random_state)
+        with _as_value_errors():
+            settings = self._settings(data)
+            training = Dvfl(data, settings, [seed], device=_device(self.device), encoders=self._encoders(len(guests)))
+            with suitable_threads(training.stack, settings.batch):
+                self._train(training)
+        self.columns_, self.seed_, self.stack_, self.history_ = columns, seed, training.stack, history(training)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """The joint encoding: all hosts' encodings side by side, or the guests' where there is no host."""
+        check_is_fitted(self)
+        tables = numbers(self.columns_, self._frames(X, reset=False))
+        with suitable_threads(self.stack_, len(tables[0])):
+            joint: NDArray[np.float32] = self.stack_.encode(tables)[0].cpu().numpy()
+        return joint
+
+    def save(self, path: str | Path) -> None:
+        """Writes a folder of safetensors and a manifest. Networks given in `encoders` are needed again to load it."""
+        check_is_fitted(self)
+        parameters = {**self.get_params(deep=False), "encoders": None, "random_state": self.seed_}
+        extra = {
+            "estimator": type(self).__name__,
+            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "guests": self.guests_,
+            "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
+            "columns": [encoder.to_dict() for encoder in self.columns_],
+            "labels": self._labels_as_dict(),
+            "networks": network_guests(user_encoders(self.stack_)),
+        }
+        with _as_value_errors():
+            storage.save(self.stack_, Path(path), extra)
+
+    @classmethod
+    def load(cls, path: str | Path, encoders: Sequence[Encoder | None] | None = None, *, device: str = "cpu") -> Self:
+        """Reads what `save` wrote; `encoders` as in training where guests had networks of the user's own."""
+        _check_saved(Path(path), cls.__name__, encoders)
+        with _as_value_errors():
+            stack, extra = storage.load(Path(path), _device(device), encoders)
+        parameters = {**extra["parameters"], "encoders": encoders, "device": device}
+        estimator = cls(**parameters)
+        estimator.guests_, estimator.seed_, estimator.stack_ = extra["guests"], stack.seeds[0], stack
+        estimator.columns_ = [ColumnEncoder.from_dict(plain) for plain in extra["columns"]]
+        estimator.n_features_in_ = sum(len(held) for held in estimator.guests_)
+        if extra["feature_names"]:
+            estimator.feature_names_in_ = np.array(extra["feature_names"], dtype=object)
+        estimator._labels_from_dict(extra["labels"])
+        return estimator
+
+    def _learn_labels(self, y: Any) -> tuple[NDArray[np.int64] | NDArray[np.float32], tuple[str, ...] | None]:
+        """The target as the owner learns it, and the classes' names; None for a regression."""
+        raise NotImplementedError
+
+    def _labels_as_dict(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _labels_from_dict(self, plain: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        """The owner's raw outputs (rows, outputs)."""
+        joint = torch.from_numpy(self.transform(X)).to(self.stack_.device)
+        with suitable_threads(self.stack_, len(joint)):
+            return self.stack_.predict(joint[None])[0].double().cpu().numpy()
+
+    def _frames(self, X: Any, *, reset: bool) -> list[pd.DataFrame]:
+        """One frame a guest; `reset` in training, which decides who holds what."""
+        least = 2 if reset else 1
+        if is_list_of_tables(X):
+            frames = [as_frame(table, least_rows=least, what=f"table {i}") for i, table in enumerate(X, 1)]
+            check_consistent_length(*frames)
+            if reset:
+                self._hold_tables([frame.shape[1] for frame in frames])
+        else:
+            frame = as_frame(X, least_rows=least)
+            validate_data(self, frame, reset=reset, skip_check_array=True)
+            if reset:
+                with _as_value_errors():
+                    self.guests_ = holdings(self.guests, [str(name) for name in frame.columns], named=frame is X)
+            frames = [frame.iloc[:, held] for held in self.guests_]
+        return frames if reset else as_trained(frames, self.columns_)
+
+    def _hold_tables(self, widths: list[int]) -> None:
+        if self.guests is not None and self.guests != len(widths):
+            raise ValueError(
+                f"guests={self.guests!r} with {len(widths)} tables; guests=None is right for a list of tables"
+            )
+        ends = np.cumsum(widths).tolist()
+        self.guests_ = [list(range(end - width, end)) for width, end in zip(widths, ends, strict=True)]
+        self.n_features_in_ = ends[-1]
+        if hasattr(self, "feature_names_in_"):  # of an earlier fit; a list of tables has no names as a whole
+            del self.feature_names_in_
+
+    def _settings(self, data: VerticalData) -> Settings:
+        # Small tables gain nothing from the preset's fewest steps, and overfit: a fifth of them is enough.
+        chosen = preset(self.preset, sizes_rule=data.sizes, rows=5 * data.rows)
+        if self.preset == "tuned":
+            chosen = _widened(chosen, data)
+        whole = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period")
+        values: dict[str, Any] = {name: getattr(self, name) for name in whole if getattr(self, name) is not None}
+        values.setdefault("batch", min(_BATCH, data.rows))
+        for name, value in values.items():
+            if not isinstance(value, Integral):
+                raise ValueError(f"{name}={value!r}: a whole number is right")
+            values[name] = int(value)
+        values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
+        return replace(chosen, **values, validation=_HELD_OUT if self.early_stopping else 0.0)
+
+    def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
+        if self.encoders is not None and len(self.encoders) != guests:
+            raise ValueError(f"{len(self.encoders)} encoders for {guests} guests; one each, or None for it, is right")
+        return self.encoders
+
+    def _train(self, training: Dvfl) -> None:
+        shown = 0
+        while not training.finished:
+            phase = training.phase
+            training.advance()
+            tenths = 10 * training.done // training.epochs
+            if self.verbose and (tenths > shown or training.finished):
+                print(f"{type(self).__name__}: {phase}, epoch {training.done} of {training.epochs}", flush=True)
+                shown = tenths
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(self.stack_.owner_widths)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "stack_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "stack_": packed(self.stack_)} if "stack_" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**state, "stack_": unpacked(state["stack_"])} if "stack_" in state else state)
+
+
+class DVFLClassifier(ClassifierMixin, _Federation):  # type: ignore[misc]
+    """Classes from vertically split tables.
+
+    `fit(tables, y)` takes one table a guest; `fit(X, y)` one table that `guests` hands out. Tables are arrays or data
+    frames with numbers, text, booleans, times and missing values.
+    """
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities (rows, classes) in the order of `classes_`."""
+        outputs = self._outputs(X)
+        weights = np.exp(outputs - outputs.max(1, keepdims=True))
+        probabilities: NDArray[np.float64] = weights / weights.sum(1, keepdims=True)
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        check_is_fitted(self)
+        labels: NDArray[Any] = self.classes_[self._outputs(X).argmax(1)]
+        return labels
+
+    def _learn_labels(self, y: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        self.classes_, target = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; two classes are needed at least")
+        return target.astype(np.int64), tuple(str(label) for label in self.classes_)
+
+    def _labels_as_dict(self) -> dict[str, Any]:
+        kind, values = self.classes_.dtype.kind, self.classes_.tolist()
+        if kind not in "biufU" and not all(isinstance(value, str) for value in values):
+            raise ValueError(f"classes of type {self.classes_.dtype} cannot be saved; text, numbers or booleans can")
+        return {"dtype": self.classes_.dtype.str, "classes": values}
+
+    def _labels_from_dict(self, plain: dict[str, Any]) -> None:
+        self.classes_ = np.array(plain["classes"], dtype=plain["dtype"])
+
+
+class DVFLRegressor(RegressorMixin, _Federation):  # type: ignore[misc]
+    """A number from vertically split tables; see `DVFLClassifier` for what `fit` takes."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The expected number of each row."""
+        return self._outputs(X)[:, 0] * self.target_spread_ + self.target_centre_
+
+    def _learn_labels(self, y: Any) -> tuple[NDArray[np.float32], None]:
+        y = column_or_1d(y, warn=True).astype(np.float64)
+        assert_all_finite(y, input_name="y")
+        # In float64 here, since the owner's float32 has no room for small differences of large numbers.
+        self.target_centre_, self.target_spread_ = float(y.mean()), float(y.std()) or 1.0
+        return ((y - self.target_centre_) / self.target_spread_).astype(np.float32), None
+
+    def _labels_as_dict(self) -> dict[str, Any]:
+        return {"centre": self.target_centre_, "spread": self.target_spread_}
+
+    def _labels_from_dict(self, plain: dict[str, Any]) -> None:
+        self.target_centre_, self.target_spread_ = plain["centre"], plain["spread"]
+
+
+def _widened(settings: Settings, data: VerticalData) -> Settings:
+    """Encodings of a fair width where few columns would make them, and the owner's head with them, very narrow."""
+    columns = [guest.columns for guest in data.guests]
+    fair = min(32, max(4, 128 // len(columns)))
+    w_g = fair * len(columns) if max(sizes(data.sizes, columns).guest_latent) < fair else None
+    return replace(settings, w_g=w_g, w_h=max(64, sizes(data.sizes, columns, w_g).host_latent))
+
+
+def _check_saved(folder: Path, estimator: str, encoders: Sequence[Encoder | None] | None) -> None:
+    """Refuses what another class saved, and loading without the networks that the user had given."""
+    path = folder / storage.MANIFEST
+    if not path.is_file():
+        raise ValueError(f"{folder}: no {storage.MANIFEST}; a folder that {estimator}.save wrote is right")
+    extra = json.loads(path.read_text()).get("extra", {})
+    if extra.get("estimator") != estimator:
+        raise ValueError(f"{folder} holds {extra.get('estimator', 'no estimator')}; a saved {estimator} is right")
+    given = network_guests(encoders or [])
+    if given != extra["networks"]:
+        raise ValueError(
+            f"encoders: networks for the guests {given or 'none'}; in training the guests"
+            f" {extra['networks'] or 'none'} (counted from 1) had their own, and need them again"
+        )
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    if random_state is None:
+        return secrets.randbits(31)  # scikit-learn's own None would draw from NumPy's global state
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _device(name: str) -> torch.device:
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device={name!r}: 'cpu' or 'cuda' is right") from error
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, np.generic | np.ndarray | pd.Index):
+        return value.tolist()
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+@contextmanager
+def _as_value_errors() -> Iterator[None]:
+    """What the user can mend, in the class of errors that scikit-learn's users expect."""
+    try:
+        yield
+    except UserError as error:
+        raise ValueError(str(error)) from error

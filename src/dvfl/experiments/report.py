@@ -1,0 +1,180 @@
+"""report.html: one run on one page that needs nothing but itself; and what the run sent where."""
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+import numpy as np
+import torch
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from dvfl.experiments import figures
+from dvfl.parties.guest import Guest
+from dvfl.parties.objectives import Reconstruction
+from dvfl.strategies.dvfl import Dvfl
+
+_IMAGES = 12
+_MATRIX_UP_TO = 20  # classes; a larger confusion matrix is unreadable
+_FLOAT32 = 4  # bytes
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What one party sends in one direction, whoever was down to lose some of it."""
+
+    sender: str
+    receivers: str
+    when: str
+    messages: int  # to all receivers together
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Everything that a training sends. Nothing is sent back to anyone."""
+
+    pushes: list[Flow]  # guests to hosts while they train, one a guest
+    encodings: list[Flow]  # of all training rows, once, by guests where there are hosts on the way, else to the owner
+    collected: list[Flow]  # by hosts to the owner, once
+
+
+def report(simulation: Dvfl, config: dict[str, Any], result: dict[str, Any], history: dict[str, Any]) -> str:
+    """The page as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("dvfl.experiments"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": _number, "size": size}
+    data, sent = simulation.data, traffic(simulation)
+    outputs = simulation.outputs().cpu().numpy()
+    return environment.get_template("report.html").render(
+        config=config,
+        result=result,
+        data=data,
+        seeds=list(zip(result["seeds"], result.get("r2", result["accuracy"]), strict=True)),
+        finished=datetime.datetime.now().astimezone().strftime("%d %B %Y, %H:%M %Z"),
+        losses=[Markup(svg) for svg in figures.loss_curves(history, data.classes is not None)],
+        classes=None if data.classes is None else _classes(outputs, data.y_test, data.classes),
+        fit=None if data.classes is not None else Markup(figures.predicted_against_true(outputs[..., 0], data.y_test)),
+        diagram=Markup(figures.flow_diagram([g.name for g in data.guests], simulation.settings.hosts, *_labels(sent))),
+        traffic=sent,
+        pictures=reconstructions(simulation, outputs),
+        settings=_settings(config["settings"]),
+    )
+
+
+def traffic(simulation: Dvfl) -> Traffic:
+    """Every round's messages, and the encodings that the owner collects once."""
+    s, stack, rows = simulation.settings, simulation.stack, simulation.data.rows
+    guests = list(zip((guest.name for guest in simulation.data.guests), stack.latents, strict=True))
+    receivers = "owner" if s.hosts == 0 else "host-1" if s.hosts == 1 else f"each of {s.hosts} hosts"
+    # Hosts that learn: those without parameters need nothing before the owner asks.
+    messages = s.hosts * s.communicated * simulation.guests.iterations if simulation.hosts.wanted else 0
+    copies = max(1, s.hosts)
+    return Traffic(
+        [
+            Flow(name, receivers, "in training", messages, messages * s.batch * latent * _FLOAT32 / 1e6)
+            for name, latent in guests
+            if messages
+        ],
+        [
+            Flow(name, receivers, "once, after it", copies, copies * rows * latent * _FLOAT32 / 1e6)
+            for name, latent in guests
+        ],
+        [
+            Flow(f"host-{number + 1}", "owner", "once, after it", 1, rows * width * _FLOAT32 / 1e6)
+            for number, width in enumerate(stack.owner_widths if s.hosts else ())
+        ],
+    )
+
+
+def megabytes_sent_per_guest(simulation: Dvfl) -> float:
+    """What a guest sends to train, on average: its pushes (the paper's measure); where none are made, its encodings."""
+    sent = traffic(simulation)
+    flows = sent.pushes or sent.encodings
+    return sum(flow.megabytes for flow in flows) / len(flows)
+
+
+def size(megabytes: float) -> str:
+    """Megabytes as people read them: small ones keep their first digits."""
+    return f"{megabytes:,.1f}" if megabytes >= 10 else f"{megabytes:.2g}"
+
+
+def reconstructions(simulation: Dvfl, outputs: NDArray[np.float32]) -> list[dict[str, str]]:
+    """A dozen test images over what the guests' decoders make of them, by the first seed; none for other data."""
+    data = simulation.data
+    if any(guest.image is None for guest in data.guests):
+        return []
+    count = min(_IMAGES, len(data.y_test))
+    strips: dict[int, NDArray[np.float32]] = {}
+    for group in simulation.stack.groups:
+        if not isinstance(group.guest, Guest) or not isinstance(group.guest.objective, Reconstruction):
+            return []
+        x = torch.stack([torch.from_numpy(data.guests[member].test[:count]) for member in group.members])
+        parameters = group.guest.learner.parameters[: len(group.members)]  # of the first replica
+        made = group.guest.objective.reconstruct(parameters, x.to(simulation.device)).cpu().numpy()
+        strips |= dict(zip(group.members, made, strict=True))
+    pictures = []
+    for row in range(count):
+        original = _assembled(simulation, [guest.test[row] for guest in data.guests])
+        again = _assembled(simulation, [strips[number][row] for number in range(len(data.guests))])
+        truth = str(data.y_test[row]) if data.classes is None else data.classes[int(data.y_test[row])]
+        found = f"{outputs[0, row, 0]:.3g}" if data.classes is None else data.classes[int(outputs[0, row].argmax())]
+        images = {"original": figures.png(original), "reconstruction": figures.png(again)}
+        pictures.append({**images, "truth": truth, "predicted": found})
+    return pictures
+
+
+def _assembled(simulation: Dvfl, rows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The guests' strips as one image, top to bottom."""
+    shapes = [guest.image for guest in simulation.data.guests]
+    return np.concatenate([row.reshape(shape) for row, shape in zip(rows, shapes, strict=True) if shape is not None])
+
+
+def _classes(outputs: NDArray[np.float32], y: NDArray[Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Of every class how many were found and how many findings were right; rows of all seeds together."""
+    predicted = outputs.argmax(-1).ravel()
+    truth = np.tile(y, len(outputs))
+    counts = np.zeros((len(names), len(names)), np.int64)  # (true, predicted)
+    np.add.at(counts, (truth, predicted), 1)
+    of_true, of_predicted = counts.sum(1), counts.sum(0)
+    rows = [
+        {
+            "name": name,
+            "rows": int(of_true[number]) // len(outputs),
+            "found": 100 * counts[number, number] / of_true[number] if of_true[number] else None,
+            "right": 100 * counts[number, number] / of_predicted[number] if of_predicted[number] else None,
+        }
+        for number, name in enumerate(names)
+    ]
+    shares = counts / np.maximum(of_true, 1)[:, None]
+    matrix = [list(zip(counts[n].tolist(), shares[n].tolist(), strict=True)) for n in range(len(names))]
+    return {"rows": rows, "matrix": matrix if len(names) <= _MATRIX_UP_TO else None, "names": names}
+
+
+def _labels(sent: Traffic) -> tuple[str, str]:
+    """What stands on the diagram's arrows."""
+    first, second = sent.pushes or sent.encodings, sent.collected
+    return _label(first), _label(second) if second else ""
+
+
+def _label(flows: list[Flow]) -> str:
+    sizes = [flow.megabytes for flow in flows]
+    span = size(min(sizes)) if np.isclose(min(sizes), max(sizes)) else f"{size(min(sizes))} to {size(max(sizes))}"
+    messages = flows[0].messages
+    return f"each sends {messages:,} message{'s' if messages > 1 else ''}, {span} MB"
+
+
+def _settings(plain: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in plain.items():
+        if isinstance(value, dict):
+            rest = ", ".join(f"{key} {part:g}" for key, part in value.items() if key != "name")
+            value = f"{value['name']}, {rest}"
+        rows.append((name, "not set" if value is None else str(value)))
+    return rows
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "not finite" if value is None else f"{value:,.{digits}f}"

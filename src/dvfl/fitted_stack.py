@@ -1,0 +1,90 @@
+"""A trained stack inside an estimator: its losses, as plain data for pickle, and on the threads that suit its size."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dvfl.parties.guest import FittedGuest
+from dvfl.parties.host import Host
+from dvfl.parties.learner import Learner
+from dvfl.parties.modules import ModuleNet
+from dvfl.parties.objectives import Reconstruction
+from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.stack import Encoder, Stack
+
+# Multiplications of a party's step or prediction below which a second thread costs more than it brings.
+_WORTH_A_THREAD = 300_000 * 64
+
+
+@contextmanager
+def suitable_threads(stack: Stack, rows: int) -> Iterator[None]:
+    """One thread while small stacks work on few rows at a time; PyTorch's own number afterwards and otherwise."""
+    threads = torch.get_num_threads()
+    if max(learner.parameters.numel() for learner in _learners(stack)) * rows >= _WORTH_A_THREAD:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def history(training: Dvfl) -> dict[str, NDArray[np.float32]]:
+    """Losses of `guests` and `hosts` (epochs, parties) and `owner` (epochs,), and its `held_out` scores."""
+    assert training.owner is not None
+    kept = {"guests": training.guests.losses, "hosts": training.hosts.losses}
+    kept |= {"owner": training.owner.losses, "held_out": training.owner.held_out}
+    return {name: np.array([epoch[0].cpu().numpy() for epoch in epochs]) for name, epochs in kept.items()}
+
+
+def packed(stack: Stack) -> dict[str, Any]:
+    """What makes the stack again, without gradients, moments and views."""
+    return {
+        "stack": (stack.shape, stack.settings, stack.seeds, stack.device, user_encoders(stack)),
+        "target": (stack.target_centre, stack.target_spread),
+        "tensors": [tensor.cpu().numpy() for tensor in _tensors(stack)],
+    }
+
+
+def unpacked(plain: dict[str, Any]) -> Stack:
+    """The stack that `packed` described."""
+    stack = Stack(*plain["stack"])
+    stack.target_centre, stack.target_spread = plain["target"]
+    for tensor, values in zip(_tensors(stack), plain["tensors"], strict=True):
+        tensor.copy_(torch.tensor(values))
+    return stack
+
+
+def user_encoders(stack: Stack) -> list[Encoder | None]:
+    """One a guest: the network or fitted model that the user gave, None for the default."""
+    given: dict[int, Encoder | None] = {}
+    for group in stack.groups:
+        guest = group.guest
+        model: Encoder | None = None
+        if isinstance(guest, FittedGuest):
+            model = guest.model
+        elif isinstance(guest.objective, Reconstruction) and isinstance(guest.objective.encoder, ModuleNet):
+            model = guest.objective.encoder.module
+        given |= dict.fromkeys(group.members, model)
+    return [given[number] for number in sorted(given)]
+
+
+def network_guests(encoders: Sequence[Encoder | None]) -> list[int]:
+    """Numbers of the guests, from 1, with networks of the user's own."""
+    return [number for number, model in enumerate(encoders, 1) if isinstance(model, nn.Module)]
+
+
+def _learners(stack: Stack) -> list[Learner]:
+    guests = [group.guest.learner for group in stack.groups if not isinstance(group.guest, FittedGuest)]
+    hosts = [stack.host.learner] if isinstance(stack.host, Host) else []
+    return [*guests, *hosts, stack.owner.learner]
+
+
+def _tensors(stack: Stack) -> list[Tensor]:
+    return [*(learner.parameters for learner in _learners(stack)), stack.centre, stack.spread]
