@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.fitted_stack import history, network_guests, packed, suitable_threads, unpacked, user_encoders
+from dvfl.fitted_stack import history, network_guests, packed, precise, suitable_threads, unpacked, user_encoders
 from dvfl.guest_columns import Guests, as_frame, as_trained, fit_columns, holdings, is_list_of_tables, numbers
 from dvfl.parties.sizes import sizes
 from dvfl.strategies import storage
@@ -37,6 +37,7 @@ from dvfl.strategies.stack import Encoder
 
 _BATCH = 64
 _HELD_OUT = 0.1
+_MANY_ROWS = 1 << 40  # so many that the preset's epochs are its own
 
 
 class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -100,9 +101,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The joint encoding: all hosts' encodings side by side, or the guests' where there is no host."""
         check_is_fitted(self)
         tables = numbers(self.columns_, self._frames(X, reset=False))
-        with suitable_threads(self.stack_, len(tables[0])):
-            joint: NDArray[np.float32] = self.stack_.encode(tables)[0].cpu().numpy()
-        return joint
+        inputs = [torch.from_numpy(table).double() for table in tables]
+        with suitable_threads(self.stack_, len(inputs[0])):
+            return precise(self.stack_).encode(inputs)[0].cpu().numpy()
 
     def save(self, path: str | Path) -> None:
         """Writes a folder of safetensors and a manifest. Networks given in `encoders` are needed again to load it."""
@@ -141,16 +142,17 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         raise NotImplementedError
 
     def _labels_as_dict(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """What `load` needs to name labels again."""
+        return {}
 
     def _labels_from_dict(self, plain: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Takes back what `_labels_as_dict` gave."""
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """The owner's raw outputs (rows, outputs)."""
-        joint = torch.from_numpy(self.transform(X)).to(self.stack_.device)
+        joint = torch.from_numpy(self.transform(X)).to(self.stack_.device).double()
         with suitable_threads(self.stack_, len(joint)):
-            return self.stack_.predict(joint[None])[0].double().cpu().numpy()
+            return precise(self.stack_).predict(joint[None])[0].cpu().numpy()
 
     def _frames(self, X: Any, *, reset: bool) -> list[pd.DataFrame]:
         """One frame a guest; `reset` in training, which decides who holds what."""
@@ -181,10 +183,6 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             del self.feature_names_in_
 
     def _settings(self, data: VerticalData) -> Settings:
-        # Small tables gain nothing from the preset's fewest steps, and overfit: a fifth of them is enough.
-        chosen = preset(self.preset, sizes_rule=data.sizes, rows=5 * data.rows)
-        if self.preset == "tuned":
-            chosen = _widened(chosen, data)
         whole = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period")
         values: dict[str, Any] = {name: getattr(self, name) for name in whole if getattr(self, name) is not None}
         values.setdefault("batch", min(_BATCH, data.rows))
@@ -193,7 +191,10 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 raise ValueError(f"{name}={value!r}: a whole number is right")
             values[name] = int(value)
         values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
-        return replace(chosen, **values, validation=_HELD_OUT if self.early_stopping else 0.0)
+        values["validation"] = _HELD_OUT if self.early_stopping else 0.0
+        if self.preset == "tuned":
+            return replace(_tuned(data, max(1, values["batch"])), **values)
+        return replace(preset(self.preset, sizes_rule=data.sizes, rows=data.rows), **values)
 
     def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
         if self.encoders is not None and len(self.encoders) != guests:
@@ -276,28 +277,31 @@ class DVFLRegressor(RegressorMixin, _Federation):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The expected number of each row."""
-        return self._outputs(X)[:, 0] * self.target_spread_ + self.target_centre_
+        return self._outputs(X)[:, 0]
 
-    def _learn_labels(self, y: Any) -> tuple[NDArray[np.float32], None]:
+    def _learn_labels(self, y: Any) -> tuple[Any, None]:
         y = column_or_1d(y, warn=True).astype(np.float64)
         assert_all_finite(y, input_name="y")
-        # In float64 here, since the owner's float32 has no room for small differences of large numbers.
-        self.target_centre_, self.target_spread_ = float(y.mean()), float(y.std()) or 1.0
-        return ((y - self.target_centre_) / self.target_spread_).astype(np.float32), None
-
-    def _labels_as_dict(self) -> dict[str, Any]:
-        return {"centre": self.target_centre_, "spread": self.target_spread_}
-
-    def _labels_from_dict(self, plain: dict[str, Any]) -> None:
-        self.target_centre_, self.target_spread_ = plain["centre"], plain["spread"]
+        return y, None
 
 
-def _widened(settings: Settings, data: VerticalData) -> Settings:
-    """Encodings of a fair width where few columns would make them, and the owner's head with them, very narrow."""
+def _tuned(data: VerticalData, batch: int) -> Settings:
+    """The preset for tables of few rows and columns, chosen by cross-validation on training rows of such tables.
+
+    Guests with few columns still need encodings of some width, and owners a head of some; few rows need some steps,
+    and overfit with many.
+    """
+    settings = preset("tuned", sizes_rule=data.sizes, rows=_MANY_ROWS)
+    iterations = -(-data.rows // batch)
+    epochs = {
+        name: max(getattr(settings, name), -(-steps // iterations))
+        for name, steps in (("guest_epochs", 150), ("host_epochs", 150), ("owner_epochs", 300))
+    }
     columns = [guest.columns for guest in data.guests]
-    fair = min(32, max(4, 128 // len(columns)))
-    w_g = fair * len(columns) if max(sizes(data.sizes, columns).guest_latent) < fair else None
-    return replace(settings, w_g=w_g, w_h=max(64, sizes(data.sizes, columns, w_g).host_latent))
+    least = min(32, max(4, 128 // len(columns)))
+    w_g = least * len(columns) if max(sizes(data.sizes, columns).guest_latent) < least else None
+    w_h = max(64, sizes(data.sizes, columns, w_g).host_latent)
+    return replace(settings, **epochs, w_g=w_g, w_h=w_h)
 
 
 def _check_saved(folder: Path, estimator: str, encoders: Sequence[Encoder | None] | None) -> None:

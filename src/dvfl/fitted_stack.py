@@ -1,21 +1,26 @@
 """A trained stack inside an estimator: its losses, as plain data for pickle, and on the threads that suit its size."""
 
+import copy
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dvfl.parties.guest import FittedGuest
+from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Learner
 from dvfl.parties.modules import ModuleNet
 from dvfl.parties.objectives import Reconstruction
+from dvfl.parties.owner import Owner
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.stack import Encoder, Stack
+
+_Party = TypeVar("_Party")
 
 # Multiplications of a party's step or prediction below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 300_000 * 64
@@ -41,6 +46,15 @@ def history(training: Dvfl) -> dict[str, NDArray[np.float32]]:
     kept = {"guests": training.guests.losses, "hosts": training.hosts.losses}
     kept |= {"owner": training.owner.losses, "held_out": training.owner.held_out}
     return {name: np.array([epoch[0].cpu().numpy() for epoch in epochs]) for name, epochs in kept.items()}
+
+
+def precise(stack: Stack) -> Stack:
+    """The stack in float64: what it says of a row then does not depend on the rows beside it, as float32's sums do."""
+    twin = copy.copy(stack)
+    twin.groups = [dataclasses.replace(group, guest=_in_double(group.guest)) for group in stack.groups]
+    twin.host, twin.owner = _in_double(stack.host), _in_double(stack.owner)
+    twin.centre, twin.spread = stack.centre.double(), stack.spread.double()
+    return twin
 
 
 def packed(stack: Stack) -> dict[str, Any]:
@@ -78,6 +92,14 @@ def user_encoders(stack: Stack) -> list[Encoder | None]:
 def network_guests(encoders: Sequence[Encoder | None]) -> list[int]:
     """Numbers of the guests, from 1, with networks of the user's own."""
     return [number for number, model in enumerate(encoders, 1) if isinstance(model, nn.Module)]
+
+
+def _in_double(party: _Party) -> _Party:
+    twin = copy.copy(party)
+    if isinstance(twin, Guest | Host | Owner):
+        twin.learner = copy.copy(twin.learner)
+        twin.learner.parameters = twin.learner.parameters.double()
+    return twin
 
 
 def _learners(stack: Stack) -> list[Learner]:

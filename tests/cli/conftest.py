@@ -64,12 +64,10 @@ def process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts real `dvfl` processes, with one thread each, since tests share their cores; none outlives the test."""
     started = []
 
-    def start(*arguments: str | Path, threads: int = 1) -> subprocess.Popen[str]:
-        environment = os.environ | {"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": str(threads)}
+    def start(*arguments: str | Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "dvfl", *map(str, arguments)]
-        started.append(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-        )
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment))
         return started[-1]
 
     yield start

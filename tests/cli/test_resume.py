@@ -9,23 +9,27 @@ from subprocess import Popen
 
 import pandas as pd
 import pytest
+import torch
 
 from dvfl.cli import main
-from dvfl.files import sha256
+from dvfl.files import sha256, write_json
+from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.encoding import GuestPhase
+from dvfl.strategies.supervision import OwnerPhase
 
 LONG = (
-    "--guest-epochs",
-    "60",
-    "--host-epochs",
-    "70",
-    "--owner-epochs",
-    "15",
-    "--seeds",
-    "2",
-    "--faults",
-    "guest:0.2:0.5",
-)
+    "--guest-epochs", "60", "--host-epochs", "70", "--owner-epochs", "15", "--seeds", "2", "--faults", "guest:0.2:0.5",
+)  # fmt: skip
 Start = Callable[..., "Popen[str]"]
+
+
+def stop(run: "Popen[str]", sent: signal.Signals, status: int) -> str:
+    """Sends a training run a signal after its first epoch; its last line, once it has ended with that status."""
+    assert run.stderr is not None and "epoch 1 of" in run.stderr.readline()
+    run.send_signal(sent)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == status
+    return err.splitlines()[-1]
 
 
 def learned(folder: Path) -> dict[str, object]:
@@ -36,27 +40,40 @@ def learned(folder: Path) -> dict[str, object]:
     return {"result": result, "history": json.loads((folder / "history.json").read_text()), "models": models}
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_run_resumes_to_the_same_result(
-    sent: signal.Signals, status: int, process: Start, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_resumes_to_the_same_result(process: Start, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     other = process("train", *LONG, "--quiet", "--out", whole)
-    run = process("train", *LONG, "--out", stopped)
-    assert run.stderr is not None and "epoch 1 of" in run.stderr.readline()
-    run.send_signal(sent)
-    _, err = run.communicate(timeout=60)
-    assert run.returncode == status
-    line = err.splitlines()[-1]
+    line = stop(process("train", *LONG, "--out", stopped), signal.SIGINT, 130)
     assert line.startswith("dvfl: interrupted after ") and f"dvfl train --resume --out {stopped}" in line
     assert {path.name for path in stopped.iterdir()} == {"config.json", "checkpoint.safetensors"}
-
-    again = process("train", "--quiet", "--resume", "--out", stopped, threads=2)  # the run's own number must hold
+    again = process("train", "--quiet", "--resume", "--out", stopped)
     for waited in (again, other):
         waited.communicate(timeout=90)
         assert waited.returncode == 0
     assert not (stopped / "checkpoint.safetensors").exists()
     assert learned(stopped) == learned(whole)
+
+
+def test_sigterm_saves_too_and_has_its_own_status(process: Start, tmp_path: Path) -> None:
+    stop(process("train", *LONG, "--out", tmp_path / "r"), signal.SIGTERM, 143)
+    assert (tmp_path / "r" / "checkpoint.safetensors").is_file()
+
+
+def test_a_run_that_dies_under_the_owner_does_not_lose_phase_1(
+    short: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def die(self: object) -> None:
+        raise MemoryError("no memory is left")
+
+    assert main(["train", *short, "--out", "whole"]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnerPhase, "advance", die)
+        assert main(["train", *short, "--out", "r"]) == 1
+    assert "MemoryError" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(GuestPhase, "advance", die)  # phase 1 is not run again
+        assert main(["train", "--quiet", "--resume", "--out", "r"]) == 0
+    assert learned(Path("r")) == learned(Path("whole"))
 
 
 def test_a_second_interrupt_stops_at_once_and_leaves_a_run_to_resume(process: Start, tmp_path: Path) -> None:
@@ -79,6 +96,26 @@ def test_an_interrupt_before_training_leaves_nothing(process: Start, tmp_path: P
     run.communicate(timeout=30)
     assert run.returncode in (-signal.SIGTERM, 143)
     assert not (tmp_path / "r").exists()
+
+
+def test_a_resumed_run_computes_with_as_many_threads_as_it_began_with(
+    begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another number adds sums up in another order: large stacks would end with another result."""
+    config = json.loads((begun / "config.json").read_text())
+    write_json(begun / "config.json", {**config, "threads": 3})
+    used, advance, before = [], Dvfl.advance, torch.get_num_threads()
+
+    def noting(self: Dvfl) -> None:
+        used.append(torch.get_num_threads())
+        advance(self)
+
+    monkeypatch.setattr(Dvfl, "advance", noting)
+    try:
+        assert main(["train", "--quiet", "--resume", "--out", str(begun)]) == 0
+    finally:
+        torch.set_num_threads(before)
+    assert config["threads"] == before and set(used) == {3}
 
 
 def test_resuming_a_finished_run_prints_its_result_again(

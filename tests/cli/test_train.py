@@ -1,6 +1,9 @@
 """`dvfl train` from its options to a run folder."""
 
+import contextlib
 import json
+import os
+import pty
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +126,18 @@ def test_quiet_leaves_stderr_empty(short: tuple[str, ...], capsys: pytest.Captur
     assert main(["train", *short, "--out", "r"]) == 0
     captured = capsys.readouterr()
     assert captured.err == "" and captured.out.startswith("dataset")
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left(process: Callable[..., Popen[str]], tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    run = process("train", "--out", tmp_path / "r", stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal says that the other side has gone
+        while piece := os.read(ours, 4096):
+            shown += piece
+    os.close(ours)
+    out, _ = run.communicate(timeout=60)
+    assert run.returncode == 0
+    assert b"epochs" in shown and b"/s" in shown and b"left" in shown
+    assert "\x1b" not in out
