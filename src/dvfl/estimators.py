@@ -23,13 +23,14 @@ from sklearn.base import (
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
 from dvfl.fitted_stack import history, network_guests, packed, precise, suitable_threads, unpacked, user_encoders
 from dvfl.guest_columns import Guests, as_frame, as_trained, fit_columns, holdings, is_list_of_tables, numbers
-from dvfl.parties.sizes import sizes
+from dvfl.small_tables import tuned_for_tables
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings, preset
@@ -37,7 +38,6 @@ from dvfl.strategies.stack import Encoder
 
 _BATCH = 64
 _HELD_OUT = 0.1
-_MANY_ROWS = 1 << 40  # so many that the preset's epochs are its own
 
 
 class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -84,7 +84,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         check_consistent_length(frames[0], y)
-        target, classes = self._learn_labels(y)
+        target, classes = self._learn_labels(_one_dimensional(y))
         columns = fit_columns(frames)
         guests = tuple(GuestTable(f"guest-{i + 1}", x, x[:0]) for i, x in enumerate(numbers(columns, frames)))
         data = VerticalData("y", guests, target, target[:0], classes)
@@ -99,15 +99,12 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The joint encoding: all hosts' encodings side by side, or the guests' where there is no host."""
-        check_is_fitted(self)
-        tables = numbers(self.columns_, self._frames(X, reset=False))
-        inputs = [torch.from_numpy(table).double() for table in tables]
-        with suitable_threads(self.stack_, len(inputs[0])):
-            return precise(self.stack_).encode(inputs)[0].cpu().numpy()
+        return self._encode(X).cpu().numpy()
 
     def save(self, path: str | Path) -> None:
         """Writes a folder of safetensors and a manifest. Networks given in `encoders` are needed again to load it."""
         check_is_fitted(self)
+        # The seed that was drawn, where `random_state` was none, trains the same model again.
         parameters = {**self.get_params(deep=False), "encoders": None, "random_state": self.seed_}
         extra = {
             "estimator": type(self).__name__,
@@ -137,7 +134,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         estimator._labels_from_dict(extra["labels"])
         return estimator
 
-    def _learn_labels(self, y: Any) -> tuple[NDArray[np.int64] | NDArray[np.float32], tuple[str, ...] | None]:
+    def _learn_labels(self, y: NDArray[Any]) -> tuple[NDArray[np.int64] | NDArray[np.float32], tuple[str, ...] | None]:
         """The target as the owner learns it, and the classes' names; None for a regression."""
         raise NotImplementedError
 
@@ -148,9 +145,17 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _labels_from_dict(self, plain: dict[str, Any]) -> None:
         """Takes back what `_labels_as_dict` gave."""
 
+    def _encode(self, X: Any) -> Tensor:
+        """The joint encoding (rows, width)."""
+        check_is_fitted(self)
+        tables = numbers(self.columns_, self._frames(X, reset=False))
+        inputs = [torch.from_numpy(table).double() for table in tables]
+        with suitable_threads(self.stack_, len(inputs[0])):
+            return precise(self.stack_).encode(inputs)[0]
+
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """The owner's raw outputs (rows, outputs)."""
-        joint = torch.from_numpy(self.transform(X)).to(self.stack_.device).double()
+        joint = self._encode(X).double()
         with suitable_threads(self.stack_, len(joint)):
             return precise(self.stack_).predict(joint[None])[0].cpu().numpy()
 
@@ -193,7 +198,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
         values["validation"] = _HELD_OUT if self.early_stopping else 0.0
         if self.preset == "tuned":
-            return replace(_tuned(data, max(1, values["batch"])), **values)
+            return replace(tuned_for_tables(data, max(1, values["batch"])), **values)
         return replace(preset(self.preset, sizes_rule=data.sizes, rows=data.rows), **values)
 
     def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
@@ -249,17 +254,15 @@ class DVFLClassifier(ClassifierMixin, _Federation):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        check_is_fitted(self)
-        labels: NDArray[Any] = self.classes_[self._outputs(X).argmax(1)]
+        best = self._outputs(X).argmax(1)
+        labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def _learn_labels(self, y: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
+    def _learn_labels(self, y: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         check_classification_targets(y)
         self.classes_, target = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; two classes are needed at least")
+            raise ValueError(f"y holds one class only, '{self.classes_[0]}'; two classes are needed at least")
         return target.astype(np.int64), tuple(str(label) for label in self.classes_)
 
     def _labels_as_dict(self) -> dict[str, Any]:
@@ -279,29 +282,8 @@ class DVFLRegressor(RegressorMixin, _Federation):  # type: ignore[misc]
         """The expected number of each row."""
         return self._outputs(X)[:, 0]
 
-    def _learn_labels(self, y: Any) -> tuple[Any, None]:
-        y = column_or_1d(y, warn=True).astype(np.float64)
-        assert_all_finite(y, input_name="y")
-        return y, None
-
-
-def _tuned(data: VerticalData, batch: int) -> Settings:
-    """The preset for tables of few rows and columns, chosen by cross-validation on training rows of such tables.
-
-    Guests with few columns still need encodings of some width, and owners a head of some; few rows need some steps,
-    and overfit with many.
-    """
-    settings = preset("tuned", sizes_rule=data.sizes, rows=_MANY_ROWS)
-    iterations = -(-data.rows // batch)
-    epochs = {
-        name: max(getattr(settings, name), -(-steps // iterations))
-        for name, steps in (("guest_epochs", 150), ("host_epochs", 150), ("owner_epochs", 300))
-    }
-    columns = [guest.columns for guest in data.guests]
-    least = min(32, max(4, 128 // len(columns)))
-    w_g = least * len(columns) if max(sizes(data.sizes, columns).guest_latent) < least else None
-    w_h = max(64, sizes(data.sizes, columns, w_g).host_latent)
-    return replace(settings, **epochs, w_g=w_g, w_h=w_h)
+    def _learn_labels(self, y: NDArray[Any]) -> tuple[Any, None]:
+        return y.astype(np.float64), None
 
 
 def _check_saved(folder: Path, estimator: str, encoders: Sequence[Encoder | None] | None) -> None:
@@ -320,6 +302,18 @@ def _check_saved(folder: Path, estimator: str, encoders: Sequence[Encoder | None
         )
 
 
+def _one_dimensional(y: Any) -> NDArray[Any]:
+    """The labels as an array of one dimension, nothing missing in it."""
+    if isinstance(getattr(y, "dtype", None), pd.api.extensions.ExtensionDtype):  # pandas' own: whole numbers stay such
+        y = pd.Series(y)
+        y = y.to_numpy() if not y.isna().any() else y.to_numpy(dtype=object)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if pd.isna(labels).any():
+        raise ValueError("Input y contains NaN or other missing values; every row needs a label")
+    assert_all_finite(labels, input_name="y")
+    return labels
+
+
 def _seed(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:
         return secrets.randbits(31)  # scikit-learn's own None would draw from NumPy's global state
@@ -330,9 +324,12 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
 
 def _device(name: str) -> torch.device:
     try:
-        return torch.device(name)
+        device = torch.device(name)
     except RuntimeError as error:
         raise ValueError(f"device={name!r}: 'cpu' or 'cuda' is right") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={name!r}: PyTorch finds no CUDA here; 'cpu' is right")
+    return device
 
 
 def _plain(value: Any) -> Any:

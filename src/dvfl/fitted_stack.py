@@ -94,7 +94,14 @@ def network_guests(encoders: Sequence[Encoder | None]) -> list[int]:
     return [number for number, model in enumerate(encoders, 1) if isinstance(model, nn.Module)]
 
 
+class _FittedGuestInDouble(FittedGuest):
+    def encode(self, x: Tensor) -> Tensor:
+        return super().encode(x).double()
+
+
 def _in_double(party: _Party) -> _Party:
+    if isinstance(party, FittedGuest):
+        return _FittedGuestInDouble(party.model, party.latent)  # type: ignore[return-value]
     twin = copy.copy(party)
     if isinstance(twin, Guest | Host | Owner):
         twin.learner = copy.copy(twin.learner)

@@ -42,6 +42,9 @@ def as_frame(table: Any, *, least_rows: int = 1, what: str = "X") -> pd.DataFram
     if isinstance(table, pd.DataFrame):
         if len(table) < least_rows:
             raise ValueError(f"{what}: found {len(table)} sample(s); at least {least_rows} are needed")
+        if not table.columns.is_unique:
+            twice = table.columns[table.columns.duplicated()][0]
+            raise ValueError(f"{what}: the column name {twice!r} stands for more than one column")
         return table
     limits = {"ensure_min_samples": least_rows, "input_name": what}
     try:
