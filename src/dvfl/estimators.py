@@ -28,7 +28,7 @@ from torch import Tensor
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.fitted_stack import history, network_guests, packed, precise, suitable_threads, unpacked, user_encoders
+from dvfl.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
 from dvfl.guest_columns import Guests, as_frame, as_trained, fit_columns, holdings, is_list_of_tables, numbers
 from dvfl.small_tables import tuned_for_tables
 from dvfl.strategies import storage
@@ -92,8 +92,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         with _as_value_errors():
             settings = self._settings(data)
             training = Dvfl(data, settings, [seed], device=_device(self.device), encoders=self._encoders(len(guests)))
-            with suitable_threads(training.stack, settings.batch):
-                self._train(training)
+            self._train(training)
         self.columns_, self.seed_, self.stack_, self.history_ = columns, seed, training.stack, history(training)
         return self
 
@@ -150,14 +149,12 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         tables = numbers(self.columns_, self._frames(X, reset=False))
         inputs = [torch.from_numpy(table).double() for table in tables]
-        with suitable_threads(self.stack_, len(inputs[0])):
-            return precise(self.stack_).encode(inputs)[0]
+        return precise(self.stack_).encode(inputs)[0]
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """The owner's raw outputs (rows, outputs)."""
         joint = self._encode(X).double()
-        with suitable_threads(self.stack_, len(joint)):
-            return precise(self.stack_).predict(joint[None])[0].cpu().numpy()
+        return precise(self.stack_).predict(joint[None])[0].cpu().numpy()
 
     def _frames(self, X: Any, *, reset: bool) -> list[pd.DataFrame]:
         """One frame a guest; `reset` in training, which decides who holds what."""

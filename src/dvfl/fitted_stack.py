@@ -1,9 +1,8 @@
-"""A trained stack inside an estimator: its losses, as plain data for pickle, and on the threads that suit its size."""
+"""A trained stack inside an estimator: its losses, as plain data for pickle, and in double precision."""
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.host import Host
-from dvfl.parties.learner import Learner
 from dvfl.parties.modules import ModuleNet
 from dvfl.parties.objectives import Reconstruction
 from dvfl.parties.owner import Owner
@@ -21,23 +19,6 @@ from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.stack import Encoder, Stack
 
 _Party = TypeVar("_Party")
-
-# Multiplications of a party's step or prediction below which a second thread costs more than it brings.
-_WORTH_A_THREAD = 300_000 * 64
-
-
-@contextmanager
-def suitable_threads(stack: Stack, rows: int) -> Iterator[None]:
-    """One thread while small stacks work on few rows at a time; PyTorch's own number afterwards and otherwise."""
-    threads = torch.get_num_threads()
-    if max(learner.parameters.numel() for learner in _learners(stack)) * rows >= _WORTH_A_THREAD:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def history(training: Dvfl) -> dict[str, NDArray[np.float32]]:
@@ -104,16 +85,11 @@ def _in_double(party: _Party) -> _Party:
         return _FittedGuestInDouble(party.model, party.latent)  # type: ignore[return-value]
     twin = copy.copy(party)
     if isinstance(twin, Guest | Host | Owner):
-        twin.learner = copy.copy(twin.learner)
-        twin.learner.parameters = twin.learner.parameters.double()
+        learner = copy.copy(twin.learner)
+        learner.parameters = learner.parameters.double()
+        twin.hold(learner)
     return twin
 
 
-def _learners(stack: Stack) -> list[Learner]:
-    guests = [group.guest.learner for group in stack.groups if not isinstance(group.guest, FittedGuest)]
-    hosts = [stack.host.learner] if isinstance(stack.host, Host) else []
-    return [*guests, *hosts, stack.owner.learner]
-
-
 def _tensors(stack: Stack) -> list[Tensor]:
-    return [*(learner.parameters for learner in _learners(stack)), stack.centre, stack.spread]
+    return [*(learner.parameters for learner in stack.learners), stack.centre, stack.spread]

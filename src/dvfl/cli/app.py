@@ -3,7 +3,6 @@
 Commands import what they need when they run, so that `dvfl --help` does not wait for PyTorch.
 """
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -41,9 +40,6 @@ def start(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status."""
-    # Threads of PyTorch that wait for each other spin a little, then sleep: by OpenMP's default they spin so long that
-    # on a machine with other work a training takes many times as long. Read when PyTorch is first imported.
-    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = typer.main.get_command(app).main(given, prog_name="dvfl", standalone_mode=False)

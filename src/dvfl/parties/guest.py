@@ -1,5 +1,6 @@
 """A guest: it holds columns, learns to encode them without labels, and pushes encodings one way."""
 
+import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,17 @@ class Guest:
 
     def __init__(self, objective: Objective, parameters: Tensor, rule: Rule) -> None:
         self.objective = objective
-        self.learner = Learner(parameters, rule)
+        self.hold(Learner(parameters, rule))
+
+    def part(self, elements: slice) -> "Guest":
+        """Some elements of the stack, in the same memory."""
+        part = copy.copy(self)
+        part.hold(self.learner.part(elements))
+        return part
+
+    def hold(self, learner: Learner) -> None:
+        """Takes a learner for its own."""
+        self.learner = learner
 
     def step(self, x: Tensor, rate: Rate, alive: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """One guest training round (the paper's Algorithm 1, guest lines 2 to 10).

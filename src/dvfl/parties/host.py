@@ -1,5 +1,7 @@
 """A host: it aggregates what guests pushed, fresh or stale, into one encoding, without labels."""
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -14,7 +16,19 @@ class Host:
     def __init__(self, objective: Objective, widths: tuple[int, ...], parameters: Tensor, rule: Rule) -> None:
         self.objective = objective
         self.absence = Absence(widths, parameters.device)
-        self.learner = Learner(parameters, rule)
+        self.hold(Learner(parameters, rule))
+
+    def part(self, elements: slice) -> "Host":
+        """Some elements of the stack, in the same memory."""
+        part = copy.copy(self)
+        part.hold(self.learner.part(elements))
+        return part
+
+    def hold(self, learner: Learner) -> None:
+        """Holds a learner, and the two parts of its parameters and gradient at hand."""
+        self.learner, at = learner, self.absence.size
+        self._absent, self._flat = learner.parameters[:, :at], learner.parameters[:, at:]
+        self._absent_gradient, self._gradient = learner.gradient[:, :at], learner.gradient[:, at:]
 
     @staticmethod
     def init(objective: Objective, widths: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -36,28 +50,25 @@ class Host:
         `dropped` marks guests hidden by party-wise dropout: the host sees their absent value, and learns to
         reconstruct what they had sent.
         """
-        cut, learner = self.absence.size, self.learner
-        flat, gradient = learner.parameters[:, cut:], learner.gradient[:, cut:]
         seen = _both(present, None if dropped is None else ~dropped)
         if seen is None:
-            loss = self.objective.learn(flat, b, gradient).loss
-            learner.gradient[:, :cut].zero_()  # nobody was absent: what an earlier step left there must not act again
+            loss = self.objective.learn(self._flat, b, self._gradient).loss
+            self._absent_gradient.zero_()  # nobody was absent: what an earlier step left there must not act again
         else:
             columns = self.absence.columns(seen)
-            x = self.absence.fill(learner.parameters[:, :cut], b, columns)
+            x = self.absence.fill(self._absent, b, columns)
             counted = None if present is None else self.absence.columns(present)
-            _, loss, dx = self.objective.learn(flat, x, gradient, target=b, counted=counted, to_input=True)
+            _, loss, dx = self.objective.learn(self._flat, x, self._gradient, target=b, counted=counted, to_input=True)
             assert dx is not None
-            self.absence.learn(dx, columns, learner.gradient[:, :cut])
-        learner.update(rate, alive)
+            self.absence.learn(dx, columns, self._absent_gradient)
+        self.learner.update(rate, alive)
         return loss
 
     def encode(self, b: Tensor, present: Tensor | None = None) -> Tensor:
         """Encodings (stack, batch, W_h) of inputs (stack, batch, W_g)."""
-        cut = self.absence.size
         if present is not None:
-            b = self.absence.fill(self.learner.parameters[:, :cut], b, self.absence.columns(present))
-        return self.objective.encode(self.learner.parameters[:, cut:], b)
+            b = self.absence.fill(self._absent, b, self.absence.columns(present))
+        return self.objective.encode(self._flat, b)
 
 
 def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:

@@ -1,5 +1,6 @@
 """What every trained party holds: parameters, the optimiser's moments and step counts, one row per stack element."""
 
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -41,8 +42,17 @@ class Learner:
         self.steps = torch.zeros(len(parameters), device=parameters.device)
         moments = 2 if isinstance(rule, Adam) else int(rule.momentum > 0)
         self.moments = [torch.zeros_like(self.parameters) for _ in range(moments)]
-        # Row views, made once: on the CPU each live row is handed to the fused kernel as a tensor of its own.
-        self._rows = [list(tensor.unbind(0)) for tensor in (self.parameters, self.gradient, *self.moments, self.steps)]
+        self._rows = self._row_views()
+
+    def part(self, elements: slice) -> "Learner":
+        """Some elements of the stack, in the same memory."""
+        part = copy.copy(self)
+        part.parameters, part.gradient, part.steps = (
+            tensor[elements] for tensor in (self.parameters, self.gradient, self.steps)
+        )
+        part.moments = [moment[elements] for moment in self.moments]
+        part._rows = part._row_views()
+        return part
 
     def update(self, rate: Rate, alive: Tensor | None = None) -> None:
         """One step along `self.gradient` for the elements that `alive`, (stack,) of booleans, marks; all without it."""
@@ -65,15 +75,19 @@ class Learner:
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
 
+    def _row_views(self) -> list[list[Tensor]]:
+        """Made once: on the CPU each live row is handed to the fused kernel as a tensor of its own."""
+        return [list(tensor.unbind(0)) for tensor in (self.parameters, self.gradient, *self.moments, self.steps)]
+
     def _fused_adam(self, rule: Adam, rate: float, alive: Tensor | None) -> None:
         rows = self._rows
+        self.steps.add_(1 if alive is None else alive)
         if alive is not None:
             live = alive.nonzero().flatten().tolist()
             if not live:
                 return
             rows = [[column[index] for index in live] for column in rows]
         parameters, gradients, first, second, steps = rows
-        torch._foreach_add_(steps, 1)
         # The kernel behind torch.optim.Adam(fused=True): one pass, and each row has its own step count.
         torch._fused_adam_(
             parameters,
@@ -103,7 +117,7 @@ class Learner:
         self.steps.add_(1 if alive is None else alive)
         if alive is not None:
             direction = direction.masked_fill(~alive[:, None], 0)
-        if isinstance(rate, Tensor):
+        if isinstance(rate, Tensor) and rate.is_cuda:
             self.parameters.addcmul_(direction, rate, value=-1)
         else:
-            self.parameters.add_(direction, alpha=-rate)
+            self.parameters.add_(direction, alpha=-float(rate))

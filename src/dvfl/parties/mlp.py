@@ -15,6 +15,7 @@ from torch import Tensor
 
 Activation = Literal["identity", "relu", "leaky_relu", "sigmoid"]
 SLOPE = 0.01  # of LeakyReLU's negative half-plane (the paper's appendix on models)
+_VIEWS_KEPT = 64  # parameters and gradients of the slices of a stack
 ALIGNMENT = 16  # every tensor starts on a 64-byte boundary of its row
 
 _aten = torch.ops.aten
@@ -25,12 +26,12 @@ _ACTIVATE: dict[Activation, Callable[[Tensor], Tensor]] = {
     "leaky_relu": lambda x: torch.nn.functional.leaky_relu_(x, SLOPE),
     "sigmoid": torch.sigmoid_,
 }
-# The gradient before an activation, from the gradient after it and the activation's own output.
+# The gradient before an activation, from the gradient after it and the activation's own output; in place.
 _DERIVE: dict[Activation, Callable[[Tensor, Tensor], Tensor]] = {
     "identity": lambda dy, y: dy,
-    "relu": lambda dy, y: _aten.threshold_backward(dy, y, 0),
-    "leaky_relu": lambda dy, y: _aten.leaky_relu_backward(dy, y, SLOPE, True),
-    "sigmoid": lambda dy, y: _aten.sigmoid_backward(dy, y),
+    "relu": lambda dy, y: _aten.threshold_backward.grad_input(dy, y, 0, grad_input=dy),
+    "leaky_relu": lambda dy, y: _aten.leaky_relu_backward.grad_input(dy, y, SLOPE, True, grad_input=dy),
+    "sigmoid": lambda dy, y: _aten.sigmoid_backward.grad_input(dy, y, grad_input=dy),
 }
 
 
@@ -101,7 +102,10 @@ class Mlp:
     def backward(
         self, flat: Tensor, tape: Sequence[Tensor], dy: Tensor, gradient: Tensor, *, to_input: bool
     ) -> Tensor | None:
-        """Writes the gradient of every parameter into `gradient`; returns the input's where it is asked for."""
+        """Writes the gradient of every parameter into `gradient`; returns the input's where it is asked for.
+
+        `dy` is used up: its memory serves for what comes before the last activation.
+        """
         parameters, gradients = self._views(flat), self._views(gradient)
         for number in reversed(range(len(self.activations))):
             weight, (into_weight, into_bias) = parameters[number][0], gradients[number]
@@ -112,17 +116,31 @@ class Mlp:
                 dy = torch.bmm(dy, weight)
         return dy if to_input else None
 
+    @cached_property
+    def _known_views(self) -> dict[tuple[int, int, int], list[tuple[Tensor, Tensor]]]:
+        return {}
+
     def _views(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Weight (stack, outputs, inputs) and bias (stack, 1, outputs) of each layer."""
+        """Weight (stack, outputs, inputs) and bias (stack, 1, outputs) of each layer.
+
+        Kept, as making them costs as much as a small product. What is kept holds its memory, so no other vector can
+        come to lie at the same address meanwhile.
+        """
         stack, stride = flat.shape[0], flat.stride(0)
+        key = flat.data_ptr(), stack, stride
+        if key in self._known_views:
+            return self._known_views[key]
+        if len(self._known_views) >= _VIEWS_KEPT:
+            self._known_views.clear()
         start = flat.storage_offset()
-        return [
+        views = self._known_views[key] = [
             (
                 flat.as_strided((stack, outputs, inputs), (stride, inputs, 1), start + weight),
                 flat.as_strided((stack, 1, outputs), (stride, outputs, 1), start + bias),
             )
             for weight, bias, inputs, outputs in self._layout[0]
         ]
+        return views
 
 
 def _aligned(offset: int) -> int:

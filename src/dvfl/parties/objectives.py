@@ -72,8 +72,9 @@ class Reconstruction:
         up = self.decoder.forward(flat[:, cut:], down[-1].detach())
         error = up[-1].detach() - (x if target is None else target)
         if counted is None:
-            loss, scale = error.square().mean((1, 2)), 2 / error[0].numel()
-            dy = error.mul_(scale)
+            count = error[0].numel()
+            loss = torch.linalg.vector_norm(error, dim=(1, 2)).square_().div_(count)
+            dy = error.mul_(2 / count)
         else:
             error.masked_fill_(~counted, 0)  # not a product: what is not counted may be no number
             share = 1 / counted.sum((1, 2)).clamp_(min=1)
@@ -105,7 +106,7 @@ class CrossEntropy:
         tape = self.head.forward(flat, x)
         log_p = torch.log_softmax(tape[-1].detach(), -1)
         loss = -log_p.gather(2, y[..., None]).mean((1, 2))
-        dy = log_p.exp_().scatter_add_(2, y[..., None], log_p.new_full((), -1.0).expand(*y.shape, 1))
+        dy = log_p.exp_().scatter_(2, y[..., None], -1.0, reduce="add")
         dx = self.head.backward(flat, tape, dy.div_(y.shape[1]), gradient, to_input=to_input)
         return Learned(tape[-1].detach(), loss, dx)
 

@@ -1,5 +1,7 @@
 """The owner: it holds labels and trains a head on the encodings of all hosts."""
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -14,7 +16,19 @@ class Owner:
     def __init__(self, supervision: Supervision, widths: tuple[int, ...], parameters: Tensor, rule: Rule) -> None:
         self.supervision = supervision
         self.absence = Absence(widths, parameters.device)
-        self.learner = Learner(parameters, rule)
+        self.hold(Learner(parameters, rule))
+
+    def part(self, elements: slice) -> "Owner":
+        """Some elements of the stack, in the same memory."""
+        part = copy.copy(self)
+        part.hold(self.learner.part(elements))
+        return part
+
+    def hold(self, learner: Learner) -> None:
+        """Holds a learner, and the two parts of its parameters and gradient at hand."""
+        self.learner, at = learner, self.absence.size
+        self._absent, self._flat = learner.parameters[:, :at], learner.parameters[:, at:]
+        self._absent_gradient, self._gradient = learner.gradient[:, :at], learner.gradient[:, at:]
 
     @staticmethod
     def init(supervision: Supervision, widths: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -36,25 +50,21 @@ class Owner:
         `present` (stack, batch, senders) hides whole senders; `keep` (stack, batch, inputs) holds the factors of
         ordinary dropout. Returns the losses.
         """
-        cut, learner = self.absence.size, self.learner
         columns = None if present is None else self.absence.columns(present)
-        x = e if columns is None else self.absence.fill(learner.parameters[:, :cut], e, columns)
+        x = e if columns is None else self.absence.fill(self._absent, e, columns)
         if keep is not None:
             x = x * keep
-        _, loss, dx = self.supervision.learn(
-            learner.parameters[:, cut:], x, y, learner.gradient[:, cut:], to_input=columns is not None
-        )
+        _, loss, dx = self.supervision.learn(self._flat, x, y, self._gradient, to_input=columns is not None)
         if columns is not None:
             assert dx is not None
-            self.absence.learn(dx if keep is None else dx * keep, columns, learner.gradient[:, :cut])
+            self.absence.learn(dx if keep is None else dx * keep, columns, self._absent_gradient)
         else:
-            learner.gradient[:, :cut].zero_()  # as in Host.step
-        learner.update(rate, alive)
+            self._absent_gradient.zero_()  # as in Host.step
+        self.learner.update(rate, alive)
         return loss
 
     def predict(self, e: Tensor, present: Tensor | None = None) -> Tensor:
         """The head's raw output (stack, batch, classes)."""
-        cut, parameters = self.absence.size, self.learner.parameters
         if present is not None:
-            e = self.absence.fill(parameters[:, :cut], e, self.absence.columns(present))
-        return self.supervision.head.forward(parameters[:, cut:], e)[-1].detach()
+            e = self.absence.fill(self._absent, e, self.absence.columns(present))
+        return self.supervision.head.forward(self._flat, e)[-1].detach()

@@ -33,24 +33,23 @@ class BatchStore:
         self.batch, self.latent = batch, latent
         shape = (capacity + hosts, replicas * guests, batch, latent)
         self.batches = torch.empty(shape, dtype=dtype, device=device)
-        self._elements = torch.arange(replicas * guests, device=device).view(replicas, 1, guests)
+        self._first = torch.arange(replicas * guests, device=device).view(replicas, guests)  # element of each guest
         self._limit = _HALF_LIMIT if dtype == torch.float16 else None
 
-    def write(self, place: Tensor, code: Tensor) -> None:
-        """Stores one round's encodings (replicas x guests, batch, latent) at a place of the ring."""
+    def write(self, place: Tensor, code: Tensor, elements: slice = slice(None)) -> None:
+        """Stores one round's encodings of elements (of replicas x guests, batch, latent) at a place of the ring."""
         if self._limit is not None:
             code = code.clamp(-self._limit, self._limit)
         if code.is_cuda:
             self.batches.index_copy_(0, place.view(1), code[None].to(self.batches.dtype))
         else:
-            self.batches[int(place)].copy_(code)
+            self.batches[int(place), elements].copy_(code)
 
-    def read(self, places: Tensor) -> Tensor:
-        """Batches at `places` (replicas, hosts, guests) as (replicas, hosts, guests, batch, latent) in float32."""
-        replicas, hosts, guests = len(self._elements), places.shape[1], self.guests
-        flat = places * (replicas * guests) + self._elements
+    def read(self, places: Tensor, replicas: Tensor) -> Tensor:
+        """Batches at `places` (readers, guests) of the readers' replicas: (readers, guests, batch, latent)."""
+        flat = places * (self.replicas * self.guests) + self._first.index_select(0, replicas)
         rows = self.batches.view(-1, self.batch * self.latent).index_select(0, flat.flatten())
-        return rows.view(replicas, hosts, guests, self.batch, self.latent).float()
+        return rows.view(*places.shape, self.batch, self.latent)
 
     def rescue(self, moves: NDArray[np.bool_], places: Numbers) -> None:
         """Copies the batch of each register marked in (replicas, hosts, guests) to that register's reserved place."""

@@ -17,7 +17,8 @@ from dvfl.parties.host import Host
 from dvfl.parties.randomness import numpy_generator, patterns
 from dvfl.parties.registers import NEVER, held
 from dvfl.parties.replay import BatchStore, Numbers, ReplayBuffer
-from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, rates
+from dvfl.strategies.machine import workers
+from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
 from dvfl.strategies.stack import Stack
 
 _PATTERNS = 4096  # masks that party-wise dropout draws from
@@ -28,7 +29,12 @@ class HostPhase:
     """The hosts of all replicas with their registers and replay buffers."""
 
     def __init__(
-        self, stack: Stack, guests: Sequence[str], iterations: int, faults: Sequence[Fault], watch: Stopwatch
+        self,
+        stack: Stack,
+        guests: Sequence[str],
+        iterations: int,
+        faults: Sequence[Fault],
+        watch: Stopwatch,
     ) -> None:
         self.stack, self._settings, self._watch = stack, stack.settings, watch
         self._guests, self._iterations = len(guests), iterations
@@ -150,10 +156,9 @@ class HostPhase:
         missing = not present.all()
         if missing:  # a host that has heard nobody has nothing to learn from
             up = present.any(-1) if up is None else up & present.any(-1)
-        shared = inputs.shape[2] == 1  # all hosts read the same: it is gathered once
-        feed, rounds = self._variant(missing, up is not None, shared)
+        feed, rounds = self._variant(missing, up is not None)
         places = self.replay.places(np.where(present, inputs, self.replay.written - 1))
-        feed.load("places", np.broadcast_to(places, (count, full[1], places.shape[2], full[3])))
+        feed.load("places", np.broadcast_to(places, full))
         if missing:
             feed.load("present", np.broadcast_to(present, full))
         if up is not None:
@@ -165,31 +170,41 @@ class HostPhase:
         self._watch.time("hosts", lambda: rounds.run(count))
         self.steps += count
 
-    def _variant(self, *variant: bool) -> tuple[Feed, Rounds]:
-        if variant not in self._variants:
-            feed = Feed(self.stack.device, self._iterations)
-            self._variants[variant] = feed, Rounds(self._round(feed, *variant), self.stack.device)
-        return self._variants[variant]
+    def _variant(self, missing: bool, masked: bool) -> tuple[Feed, Rounds]:
+        if (missing, masked) not in self._variants:
+            device = self.stack.device
+            feed = Feed(device, self._iterations)
+            assert isinstance(self.stack.host, Host)
+            worth = workers(device, self._settings.batch * self.stack.host.learner.parameters.numel())
+            pieces = cut(len(self._sum), worth)
+            parts = [self._part(feed, elements, missing, masked) for elements in pieces]
+            self._variants[missing, masked] = feed, Rounds(parts, device, worth)
+        return self._variants[missing, masked]
 
-    def _round(self, feed: Feed, missing: bool, masked: bool, shared: bool) -> Callable[[Round], None]:
-        stack, hosts = self.stack, self._settings.hosts
+    def _part(self, feed: Feed, elements: slice, missing: bool, masked: bool) -> Callable[[Round], None]:
+        """What some of the hosts do in a round; `missing`: a guest may be unheard, `masked`: a host may be down."""
+        stack = self.stack
+        assert isinstance(stack.host, Host)
+        host, sums = stack.host.part(elements), self._sum[elements]
+        replica = torch.arange(len(self._sum), device=stack.device)[elements] // self._settings.hosts
 
         def body(t: Round) -> None:
-            assert isinstance(stack.host, Host)
-            places = feed.at("places", t)  # (replicas, hosts or 1, guests)
-            pieces = [store.read(group.of(places, 2)) for group, store in zip(stack.groups, self.stores, strict=True)]
-            b = stack.join(pieces)  # (replicas, hosts or 1, batch, W_g)
-            if shared:
-                b = b.expand(-1, hosts, -1, -1)
-            b = b.flatten(0, 1)
-            present = feed.at("present", t).flatten(0, 1)[:, None].expand(-1, b.shape[1], -1) if missing else None
-            self._sum += stack.host.step(
+            places = feed.at("places", t).flatten(0, 1)[elements]  # (hosts, guests)
+            pieces = [
+                store.read(group.of(places, 1), replica) for group, store in zip(stack.groups, self.stores, strict=True)
+            ]
+            b = stack.join(pieces)  # (hosts, batch, W_g)
+            present = None
+            if missing:
+                present = feed.at("present", t).flatten(0, 1)[elements][:, None].expand(-1, b.shape[1], -1)
+            loss = host.step(
                 b,
                 feed.at("rate", t),
                 present=present,
-                dropped=self._dropped(feed, t),
-                alive=feed.at("up", t).flatten() if masked else None,
+                dropped=self._dropped(feed, t, elements),
+                alive=feed.at("up", t).flatten()[elements] if masked else None,
             )
+            sums.add_(loss)
 
         return body
 
@@ -217,10 +232,10 @@ class HostPhase:
         ]
         return np.stack(picks, 1)[start : start + count]
 
-    def _dropped(self, feed: Feed, t: Round) -> Tensor | None:
+    def _dropped(self, feed: Feed, t: Round, elements: slice) -> Tensor | None:
         if self._bank is None:
             return None
-        picks = feed.at("dropout", t).flatten(0, 1)  # (replicas x hosts, batch)
+        picks = feed.at("dropout", t).flatten(0, 1)[elements]  # (hosts, batch)
         return self._bank.index_select(0, picks.flatten()).view(*picks.shape, -1)
 
     def _capacity(self) -> int:

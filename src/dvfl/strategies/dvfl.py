@@ -18,6 +18,7 @@ from dvfl.errors import UserError
 from dvfl.parties.faults import Fault
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
+from dvfl.strategies.machine import keep_freed_memory
 from dvfl.strategies.rounds import Stopwatch
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.stack import Encoder, Shape, Stack
@@ -46,6 +47,8 @@ class Dvfl:
         self.watch = Stopwatch(self.device)
         names = [guest.name for guest in data.guests]
         iterations = -(-data.rows // settings.batch)
+        if self.device.type == "cpu":
+            keep_freed_memory()
         self.hosts = HostPhase(self.stack, names, iterations, faults, self.watch)
         self.guests = GuestPhase(self.stack, data, self.hosts, faults, self.watch)
         self.owner: OwnerPhase | None = None

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.parties.faults import Chains, Fault
-from dvfl.parties.guest import FittedGuest
+from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.randomness import batches
 from dvfl.strategies.aggregation import HostPhase
-from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, rates
+from dvfl.strategies.machine import workers
+from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
 from dvfl.strategies.stack import GuestGroup, Stack
 
 
@@ -20,7 +21,12 @@ class GuestPhase:
     """The guests of all replicas with their training rows."""
 
     def __init__(
-        self, stack: Stack, data: VerticalData, hosts: HostPhase, faults: Sequence[Fault], watch: Stopwatch
+        self,
+        stack: Stack,
+        data: VerticalData,
+        hosts: HostPhase,
+        faults: Sequence[Fault],
+        watch: Stopwatch,
     ) -> None:
         self.stack, self._settings, self._hosts, self._watch = stack, stack.settings, hosts, watch
         self.rows = data.rows
@@ -33,7 +39,11 @@ class GuestPhase:
         crashes = [fault for fault in faults if fault.kind == "guest"]
         self.chains = [Chains(fault, stack.seeds, [guest.name for guest in data.guests]) for fault in crashes]
         self._feed = Feed(device, self.iterations)
-        self._rounds = {push: Rounds(self._round(push), device) for push in (False, True)}
+        trained = sum(
+            group.guest.learner.parameters.numel() for group in stack.groups if isinstance(group.guest, Guest)
+        )
+        worth = workers(device, self._settings.batch * trained)
+        self._rounds = {push: Rounds(self._parts(push, worth), device, worth) for push in (False, True)}
 
     @property
     def finished(self) -> bool:
@@ -77,18 +87,30 @@ class GuestPhase:
         if numbers is not None:
             self._hosts.receive(numbers, alive, listens)
 
-    def _round(self, push: bool) -> Callable[[Round], None]:
+    def _parts(self, push: bool, worth: int) -> list[Callable[[Round], None]]:
+        """What the guests do in a round; each group on its own, large ones in several pieces."""
+        parts = []
+        for number, group in enumerate(self.stack.groups):
+            pieces = 1 if isinstance(group.guest, FittedGuest) else worth
+            for elements in cut(self.stack.replicas * len(group.members), pieces):
+                parts.append(self._part(number, elements, push))
+        return parts
+
+    def _part(self, number: int, elements: slice, push: bool) -> Callable[[Round], None]:
+        group, table, feed = self.stack.groups[number], self._tables[number], self._feed
+        guest = group.guest if isinstance(group.guest, FittedGuest) else group.guest.part(elements)
+        sums, device = self._sums[number][elements], self.stack.device
+        everyone = torch.arange(self.stack.replicas * len(self.stack.latents), device=device)
+        mine = group.of(everyone.view(self.stack.replicas, -1), 1).flatten()[elements]  # of replicas x all guests
+
         def body(t: Round) -> None:
-            rows, rate = self._feed.at("rows", t), self._feed.at("rate", t)  # rows: (replicas, batch)
-            alive = self._feed.at("alive", t) if self.chains else None  # (replicas, guests)
-            for number, (group, table) in enumerate(zip(self.stack.groups, self._tables, strict=True)):
-                code = table.take(rows)
-                if not isinstance(group.guest, FittedGuest):
-                    live = None if alive is None else group.of(alive, 1).flatten()
-                    code, loss = group.guest.step(code, rate, live)
-                    self._sums[number] += loss
-                if push:
-                    self._hosts.stores[number].write(self._feed.at("place", t), code)
+            code = table.take(feed.at("rows", t), elements)
+            if isinstance(guest, Guest):
+                alive = feed.at("alive", t).flatten().index_select(0, mine) if self.chains else None
+                code, loss = guest.step(code, feed.at("rate", t), alive)
+                sums.add_(loss)
+            if push:
+                self._hosts.stores[number].write(feed.at("place", t), code, elements)
 
         return body
 
@@ -107,11 +129,12 @@ class _Table:
         if isinstance(group.guest, FittedGuest):  # nothing is trained: its encodings are all it ever needs
             tables = [group.guest.encode(tables[0])]
         self._values = torch.cat(tables).to(stack.device)  # (members x rows, columns)
-        first_rows = torch.arange(len(tables), dtype=torch.int32, device=stack.device) * data.rows
-        self._first_rows = first_rows[:, None]
         self._columns = tables[0].shape[1]
+        element = torch.arange(stack.replicas * len(tables), device=stack.device)
+        self._replica = element // len(tables)  # of each element of the stack
+        self._first_row = (element % len(tables) * data.rows).to(torch.int32)[:, None]
 
-    def take(self, rows: Tensor) -> Tensor:
-        """Rows (replicas, batch) of every member: (replicas x members, batch, columns)."""
-        flat = (rows[:, None] + self._first_rows).flatten()
+    def take(self, rows: Tensor, elements: slice) -> Tensor:
+        """Rows (replicas, batch) of some of the stack's elements: (elements, batch, columns)."""
+        flat = (rows.index_select(0, self._replica[elements]) + self._first_row[elements]).flatten()
         return self._values.index_select(0, flat).view(-1, rows.shape[1], self._columns)

@@ -5,13 +5,16 @@ the other side.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.strategies.machine import threads
 from dvfl.strategies.settings import Schedule
 
 Round = int | Tensor  # a number on the CPU, a tensor of one element on a GPU
@@ -42,29 +45,44 @@ class Feed:
 
 
 class Rounds:
-    """One kind of round, to be run many times."""
+    """One kind of round, to be run many times.
 
-    def __init__(self, body: Callable[[Round], None], device: torch.device) -> None:
-        self._body = body
+    A round has parts that know nothing of each other: stacks of guests, or slices of a stack. On the CPU each part runs
+    all its rounds on a thread of its own, so that no operation waits for another thread.
+    """
+
+    def __init__(self, parts: Sequence[Callable[[Round], None]], device: torch.device, workers: int) -> None:
+        self._parts = parts
         self._device = device
+        self._workers = workers  # threads of the CPU that are worth having
         self._graph: torch.cuda.CUDAGraph | None = None
         self._t = torch.zeros(1, dtype=torch.int64, device=device)
 
     def run(self, count: int) -> None:
         """Runs rounds 0 .. count - 1 of the feed."""
         if self._device.type == "cpu":
-            for t in range(count):
-                self._body(t)
+            if self._workers > 1 and len(self._parts) > 1:
+                self._run_on_threads(count)
+            else:
+                with threads(self._workers):
+                    _run(self._parts, count)
             return
         self._t.zero_()
         if self._graph is None:
             count = self._warm_up_and_capture(count)
-        for _ in range(count):
-            self._replay()
-
-    def _replay(self) -> None:
         assert self._graph is not None
-        self._graph.replay()
+        for _ in range(count):
+            self._graph.replay()
+
+    def _run_on_threads(self, count: int) -> None:
+        def work(part: Callable[[Round], None]) -> None:
+            torch.set_num_threads(1)  # inside operations; holds for the thread that says it
+            with torch.no_grad():
+                _run([part], count)
+
+        with threads(1), ThreadPoolExecutor(self._workers) as pool:
+            for _ in pool.map(work, self._parts):
+                pass
 
     def _warm_up_and_capture(self, count: int) -> int:
         """Runs the first rounds as they are, which prepares the libraries' workspaces, records one; what is left."""
@@ -81,8 +99,21 @@ class Rounds:
         return count - warm
 
     def _advance(self) -> None:
-        self._body(self._t)
+        for part in self._parts:
+            part(self._t)
         self._t.add_(1)
+
+
+def _run(parts: Sequence[Callable[[Round], None]], count: int) -> None:
+    for part in parts:
+        for t in range(count):
+            part(t)
+
+
+def cut(elements: int, pieces: int) -> list[slice]:
+    """A stack's elements in so many pieces of about equal size, or fewer."""
+    ends = [elements * number // pieces for number in range(pieces + 1)]
+    return [slice(start, end) for start, end in pairwise(ends) if end > start]
 
 
 class Stopwatch:

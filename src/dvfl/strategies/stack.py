@@ -123,15 +123,18 @@ class Stack:
         return suited(self.device, rows * max(learner.parameters.numel() for learner in self.learners))
 
     def join(self, pieces: Sequence[Tensor]) -> Tensor:
-        """Each group's encodings (.., members, batch, latent) side by side in the guests' order: (.., batch, W_g)."""
+        """Each group's encodings (stack, members, batch, latent) in the guests' order: (stack, batch, W_g)."""
+        stack, _, batch, _ = pieces[0].shape
+        exact = torch.float64 if pieces[0].dtype == torch.float64 else torch.float32
+        joint = torch.empty(stack, batch, self.joint, dtype=exact, device=self.device)
         if len(pieces) == 1:
-            return pieces[0].transpose(-3, -2).flatten(-2)
-        by_guest = {
-            guest: piece.select(-3, number)
-            for group, piece in zip(self.groups, pieces, strict=True)
-            for number, guest in enumerate(group.members)
-        }
-        return torch.cat([by_guest[guest] for guest in sorted(by_guest)], -1)
+            joint.view(stack, batch, len(self.latents), -1).copy_(pieces[0].transpose(1, 2))
+            return joint
+        ends = np.cumsum(self.latents).tolist()
+        for group, piece in zip(self.groups, pieces, strict=True):
+            for number, guest in enumerate(group.members):
+                joint[..., ends[guest] - group.latent : ends[guest]] = piece[:, number]
+        return joint
 
     def encode_guests(self, tables: Sequence[Tensor]) -> Tensor:
         """All guests' encodings of aligned tables: (replicas, rows, W_g)."""

@@ -1,6 +1,7 @@
 """The second phase: the owner trains its head on encodings collected once, and stops early on held-out rows."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.parties.randomness import batches, numpy_generator, patterns
-from dvfl.strategies.rounds import Feed, Round, Rounds, rates
+from dvfl.strategies.machine import workers
+from dvfl.strategies.rounds import Feed, Round, Rounds, cut, rates
 from dvfl.strategies.stack import Stack
 
 _PATTERNS = 4096  # masks that dropout draws from, so that a round costs a gather and no random numbers
@@ -20,22 +22,21 @@ class OwnerPhase:
     def __init__(self, stack: Stack, joint: Tensor, labels: NDArray[np.generic]) -> None:
         self.stack, self._settings = stack, stack.settings
         replicas, rows, self._width = joint.shape
+        self._rows = rows
         held = min(round(rows * self._settings.validation), rows - 1)
         shuffles = [numpy_generator(seed, "held-out").permutation(rows) for seed in stack.seeds]
         self._train = np.stack([np.sort(shuffle[held:]) for shuffle in shuffles])  # (replicas, owner's rows)
         device = stack.device
         self._held = torch.from_numpy(np.stack([shuffle[:held] for shuffle in shuffles])).to(device) if held else None
-        self._labels = self._prepared(labels)
+        self._all_labels = self._prepared(labels)
         if self._settings.standardise:
             self._fit_standardisation(joint)
         joint.sub_(stack.centre).div_(stack.spread)
         self._joint = joint.view(replicas * rows, self._width)
-        self._base = (torch.arange(replicas, device=device) * rows)[:, None]
         self.batch = min(self._settings.batch, self._train.shape[1])
         self.iterations = -(-self._train.shape[1] // self.batch)
         self.epoch = 0
         self._feed = Feed(device, self.iterations)
-        self._rounds = Rounds(self._round, device)
         self._loss = torch.zeros(replicas, device=device)
         self._banks = self._dropout_banks()
         self.losses: list[Tensor] = []  # (replicas,) an epoch
@@ -45,6 +46,8 @@ class OwnerPhase:
         self._best_parameters = stack.owner.learner.parameters.clone()
         self._since = torch.zeros(replicas, device=device)
         self._alive = torch.ones(replicas, dtype=torch.bool, device=device)
+        worth = workers(device, self.batch * stack.owner.learner.parameters.numel())
+        self._rounds = Rounds([self._part(piece) for piece in cut(replicas, worth)], device, worth)
 
     @property
     def finished(self) -> bool:
@@ -71,11 +74,10 @@ class OwnerPhase:
         """One owner epoch, and a look at the held-out rows where there are any."""
         s, seeds = self._settings, self.stack.seeds
         count = self._train.shape[1]
-        rows = [
-            self._train[replica][batches(count, self.batch, seed, "owner", self.epoch)]
-            for replica, seed in enumerate(seeds)
-        ]
-        self._feed.load("rows", np.stack(rows, 1))  # (iterations, replicas, batch)
+        orders = [batches(count, self.batch, seed, "owner", self.epoch) for seed in seeds]
+        rows = np.stack([train[order] for train, order in zip(self._train, orders, strict=True)], 1)
+        self._feed.load("labels", self._all_labels[rows])  # (iterations, replicas, batch), as the rows
+        self._feed.load("rows", rows + (np.arange(len(seeds)) * self._rows)[:, None])  # in the replicas' encodings
         start, total = self.epoch * self.iterations, s.owner_epochs * self.iterations
         self._feed.load("rate", rates(s.owner_schedule, s.owner_rule.rate, start, self.iterations, total))
         for name in self._banks:
@@ -98,24 +100,25 @@ class OwnerPhase:
     def _kept(self) -> dict[str, list[Tensor]]:
         return {"losses": self.losses, "held_out": self.held_out}
 
-    def _round(self, t: Round) -> None:
-        rows = self._feed.at("rows", t).long()  # (replicas, batch)
-        e = self._joint.index_select(0, (rows + self._base).flatten()).view(*rows.shape, self._width)
-        loss = self.stack.owner.step(
-            e,
-            self._labels[rows],
-            self._feed.at("rate", t),
-            present=self._mask("host-dropout", t),
-            keep=self._mask("owner-dropout", t),
-            alive=None if self._held is None else self._alive,
-        )
-        self._loss += loss
+    def _part(self, elements: slice) -> Callable[[Round], None]:
+        """What some of the owners do in a round."""
+        feed, owner, loss = self._feed, self.stack.owner.part(elements), self._loss[elements]
+        alive = self._alive[elements] if self._held is not None else None
 
-    def _mask(self, name: str, t: Round) -> Tensor | None:
+        def body(t: Round) -> None:
+            y = feed.at("labels", t)[elements]  # (owners, batch)
+            e = self._joint.index_select(0, feed.at("rows", t)[elements].flatten()).view(*y.shape, self._width)
+            present, keep = self._mask("host-dropout", t, elements), self._mask("owner-dropout", t, elements)
+            loss.add_(owner.step(e, y, feed.at("rate", t), present=present, keep=keep, alive=alive))
+
+        return body
+
+    def _mask(self, name: str, t: Round, elements: slice) -> Tensor | None:
         if name not in self._banks:
             return None
-        picks = self._feed.at(name, t)  # (replicas, batch)
-        return self._banks[name].index_select(0, (picks + self._bank_base).flatten()).view(*picks.shape, -1)
+        picks = self._feed.at(name, t)[elements]  # (owners, batch)
+        flat = (picks + self._bank_base[elements]).flatten()
+        return self._banks[name].index_select(0, flat).view(*picks.shape, -1)
 
     def _dropout_banks(self) -> dict[str, Tensor]:
         """Masks of every replica one after another: of single dimensions as factors, of whole senders as booleans."""
@@ -132,14 +135,13 @@ class OwnerPhase:
             banks["host-dropout"] = bank.to(device)
         return banks
 
-    def _prepared(self, labels: NDArray[np.generic]) -> Tensor:
+    def _prepared(self, labels: NDArray[np.generic]) -> NDArray[np.generic]:
         """Class numbers as they are; a regression's targets standardised, so that one learning rate fits all units."""
-        y = torch.from_numpy(np.ascontiguousarray(labels))
-        if not self.stack.shape.classes:
-            spread, centre = torch.std_mean(y.double(), correction=0)
-            self.stack.target_centre, self.stack.target_spread = centre.item(), spread.item() or 1.0
-            y = ((y - self.stack.target_centre) / self.stack.target_spread).float()
-        return y.to(self.stack.device)
+        if self.stack.shape.classes:
+            return labels
+        numbers = labels.astype(np.float64)
+        self.stack.target_centre, self.stack.target_spread = float(numbers.mean()), float(numbers.std()) or 1.0
+        return ((numbers - self.stack.target_centre) / self.stack.target_spread).astype(np.float32)
 
     def _fit_standardisation(self, joint: Tensor) -> None:
         for replica, rows in enumerate(self._train):
@@ -152,8 +154,10 @@ class OwnerPhase:
     def _stop_early(self, held: Tensor) -> Tensor:
         """Notes the best parameters so far of each replica; its score on its held-out rows (replicas, rows)."""
         owner = self.stack.owner
-        e = self._joint.index_select(0, (held + self._base).flatten()).view(*held.shape, self._width)
-        score = owner.supervision.score(owner.predict(e), self._labels[held])
+        base = (torch.arange(len(held), device=held.device) * self._rows)[:, None]
+        e = self._joint.index_select(0, (held + base).flatten()).view(*held.shape, self._width)
+        labels = torch.from_numpy(self._all_labels[held.cpu().numpy()]).to(held.device)
+        score = owner.supervision.score(owner.predict(e), labels)
         better = (score > self._best) & self._alive
         self._best = torch.where(better, score, self._best)
         self._best_parameters = torch.where(better[:, None], owner.learner.parameters, self._best_parameters)
