@@ -18,7 +18,8 @@ from dvfl.data import VerticalData, load
 from dvfl.parties.faults import Fault
 from dvfl.parties.randomness import numpy_generator
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings, preset
+from dvfl.strategies.presets import preset
+from dvfl.strategies.settings import Settings
 
 
 def held_out(data: VerticalData) -> VerticalData:
@@ -52,7 +53,7 @@ def main() -> None:
         if name not in loaded:
             loaded[name] = held_out(load(name, data_dir=arguments.data_dir))
         data = loaded[name]
-        settings = changed(preset(trial["preset"], sizes_rule=data.sizes, rows=data.rows), trial.get("change", {}))
+        settings = changed(preset(trial["preset"], data), trial.get("change", {}))
         faults = [Fault.parse(text) for text in trial.get("faults", [])]
         start = time.perf_counter()
         simulation = Dvfl(data, settings, range(trial["seeds"]), faults=faults, device=arguments.device)

@@ -30,13 +30,12 @@ from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
 from dvfl.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
 from dvfl.guest_columns import Guests, as_frame, as_trained, fit_columns, holdings, is_list_of_tables, numbers
-from dvfl.small_tables import tuned_for_tables
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings, preset
+from dvfl.strategies.presets import preset
+from dvfl.strategies.settings import Settings
 from dvfl.strategies.stack import Encoder
 
-_BATCH = 64
 _HELD_OUT = 0.1
 
 
@@ -187,16 +186,13 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _settings(self, data: VerticalData) -> Settings:
         whole = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period")
         values: dict[str, Any] = {name: getattr(self, name) for name in whole if getattr(self, name) is not None}
-        values.setdefault("batch", min(_BATCH, data.rows))
         for name, value in values.items():
             if not isinstance(value, Integral):
                 raise ValueError(f"{name}={value!r}: a whole number is right")
             values[name] = int(value)
         values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
         values["validation"] = _HELD_OUT if self.early_stopping else 0.0
-        if self.preset == "tuned":
-            return replace(tuned_for_tables(data, max(1, values["batch"])), **values)
-        return replace(preset(self.preset, sizes_rule=data.sizes, rows=data.rows), **values)
+        return replace(preset(self.preset, data), **values)
 
     def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
         if self.encoders is not None and len(self.encoders) != guests:

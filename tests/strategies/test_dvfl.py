@@ -15,7 +15,8 @@ from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Adam
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings, preset
+from dvfl.strategies.presets import preset
+from dvfl.strategies.settings import Settings
 
 SEEDS = (5, 11)
 FAULTS = {
@@ -84,7 +85,7 @@ def check_replica_is_itself(
     ],
 )
 def test_a_replica_of_a_stack_is_that_seed_trained_alone(large_digits: VerticalData, name: str, kind: str) -> None:
-    whole = preset(name, sizes_rule="mnist", rows=60_000)
+    whole = preset(name, large_digits)
     chosen = replace(whole, hosts=2, guest_epochs=4, host_epochs=5, owner_epochs=4)
     assert chosen.guest_epochs * -(-large_digits.rows // chosen.batch) == 100  # rounds
     check_replica_is_itself(large_digits, chosen, FAULTS[kind], number=len(kind) % 2)

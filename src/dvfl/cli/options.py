@@ -11,7 +11,8 @@ from dvfl.data import ColumnEncoder, VerticalData, load, load_tables
 from dvfl.errors import UserError
 from dvfl.parties.faults import Fault
 from dvfl.strategies import strategy
-from dvfl.strategies.settings import Settings, preset
+from dvfl.strategies.presets import check_preset, preset
+from dvfl.strategies.settings import Settings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
 
@@ -66,7 +67,7 @@ def fresh(given: Given) -> Plan:
         overrides={name: value for name, value in given.overrides.items() if value is not None},
     )
     strategy(plan.strategy)
-    preset(plan.preset, sizes_rule="", rows=1)
+    check_preset(plan.preset)
     return plan
 
 
@@ -119,10 +120,7 @@ def settle(plan: Plan, data: VerticalData) -> Settings:
     """The settings: the preset's for these data, and what was said otherwise."""
     if plan.settings is not None:
         return plan.settings
-    chosen = preset(plan.preset, sizes_rule=data.sizes, rows=data.rows)
-    # A preset knows no small tables; a batch that was asked for is taken at its word, and refused if too large.
-    chosen = replace(chosen, batch=min(chosen.batch, data.rows))
-    return replace(chosen, **cast(dict[str, Any], plan.overrides))
+    return replace(preset(plan.preset, data), **cast(dict[str, Any], plan.overrides))
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:

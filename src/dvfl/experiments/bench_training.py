@@ -27,6 +27,7 @@ EPOCHS = {"guests": 20, "hosts": 40, "owner": 60}  # the paper's
 ROUNDS = 938  # an epoch of MNIST's 60,000 rows in batches of 64
 # Relative difference allowed between our mean loss of an epoch and the plain one. Hosts start from inputs that were
 # rounded to float16 and amplify differences in the last bit, so only their first epoch is compared, and less tightly.
+# On a GPU both use TF32 products, whose last bit is a thousandth: ten times as much there.
 _TOLERANCE = {"guests": 1e-3, "hosts": 1e-2, "owner": 1e-3}
 
 
@@ -39,21 +40,23 @@ def bench_training(device: str, rounds: int = 100, repeats: int = 5) -> dict[str
     settings = Settings(guest_epochs=epochs, host_epochs=epochs, owner_epochs=epochs, validation=0.0)
     simulation = Dvfl(mnist_like(rounds * settings.batch), settings, [0], device=device)
     plain = _PlainLoops(simulation)
+    tolerance = {name: limit * (1 if simulation.device.type == "cpu" else 10) for name, limit in _TOLERANCE.items()}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in EPOCHS}
     for epoch in range(epochs):
         ours = _spent(simulation)
         for name, run in (("guests", plain.guest_epoch), ("hosts", plain.host_epoch)):
-            seconds, loss = _timed(partial(run, epoch), simulation.device)
+            seconds, loss = plain.timed(partial(run, epoch))
             times[name].append((seconds, ours[name]))
             if name == "guests" or epoch == 0:
-                _check(name, getattr(simulation, name).losses[epoch].mean(), loss)
+                _check(name, getattr(simulation, name).losses[epoch].mean(), loss, tolerance)
     for epoch in range(epochs):
         ours = _spent(simulation)
         assert simulation.owner is not None
-        seconds, loss = _timed(partial(plain.owner_epoch, epoch), simulation.device)
+        seconds, loss = plain.timed(partial(plain.owner_epoch, epoch))
         times["owner"].append((seconds, ours["owner"]))
-        _check("owner", simulation.owner.losses[epoch].mean(), loss)
-    rate = matmul_rate(simulation.device)
+        _check("owner", simulation.owner.losses[epoch].mean(), loss, tolerance)
+    with simulation.stack.suited(settings.batch):
+        rate = matmul_rate(simulation.device)
     result: dict[str, Any] = {}
     for name, pairs in times.items():
         scale = ROUNDS / rounds * EPOCHS[name]
@@ -106,6 +109,11 @@ class _PlainLoops:
         self.joint: Tensor | None = None
         self.history = torch.empty_like(simulation.hosts.stores[0].batches)
 
+    def timed(self, work: Callable[[], Tensor]) -> tuple[float, Tensor]:
+        """Seconds and value, under the same settings of the machine as ours."""
+        with self.simulation.stack.suited(self.simulation.settings.batch):
+            return _timed(work, self.simulation.device)
+
     def order(self, purpose: str, epoch: int) -> Tensor:
         rows = batches(self.simulation.data.rows, self.simulation.settings.batch, 0, purpose, epoch)
         return torch.from_numpy(rows).to(self.simulation.device)
@@ -156,9 +164,9 @@ def _timed(work: Callable[[], Tensor], device: torch.device) -> tuple[float, Ten
     return time.perf_counter() - start, value
 
 
-def _check(name: str, ours: Tensor, plain: Tensor) -> None:
+def _check(name: str, ours: Tensor, plain: Tensor, tolerance: dict[str, float]) -> None:
     difference = abs(ours.item() - plain.item()) / abs(plain.item())
-    if not difference < _TOLERANCE[name]:
+    if not difference < tolerance[name]:
         raise RunFailed(f"{name}: our loss {ours.item():.6g} and the plain loop's {plain.item():.6g} are not the same")
 
 

@@ -17,6 +17,9 @@ from torch import Tensor
 from dvfl.strategies.machine import threads
 from dvfl.strategies.settings import Schedule
 
+_WARM_UP = 3  # rounds on a GPU before one is recorded
+_UNROLLED = 16  # rounds in the larger graph: fewer launches, and none of them has to wait for the one before
+
 Round = int | Tensor  # a number on the CPU, a tensor of one element on a GPU
 
 
@@ -55,7 +58,7 @@ class Rounds:
         self._parts = parts
         self._device = device
         self._workers = workers  # threads of the CPU that are worth having
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}  # by the number of rounds in one
         self._t = torch.zeros(1, dtype=torch.int64, device=device)
 
     def run(self, count: int) -> None:
@@ -68,11 +71,13 @@ class Rounds:
                     _run(self._parts, count)
             return
         self._t.zero_()
-        if self._graph is None:
-            count = self._warm_up_and_capture(count)
-        assert self._graph is not None
-        for _ in range(count):
-            self._graph.replay()
+        if not self._graphs:
+            count -= self._warm_up(min(_WARM_UP, count))
+        for length in (_UNROLLED, 1):
+            graph = self._captured(length) if count >= length else None
+            while graph is not None and count >= length:
+                graph.replay()
+                count -= length
 
     def _run_on_threads(self, count: int) -> None:
         def work(part: Callable[[Round], None]) -> None:
@@ -84,19 +89,24 @@ class Rounds:
             for _ in pool.map(work, self._parts):
                 pass
 
-    def _warm_up_and_capture(self, count: int) -> int:
-        """Runs the first rounds as they are, which prepares the libraries' workspaces, records one; what is left."""
-        warm = min(3, count)
+    def _warm_up(self, count: int) -> int:
+        """Runs the first rounds as they are, which prepares the libraries' workspaces; how many."""
         side = torch.cuda.Stream(self._device)
         side.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(side):
-            for _ in range(warm):
+            for _ in range(count):
                 self._advance()
         torch.cuda.current_stream(self._device).wait_stream(side)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._advance()
-        return count - warm
+        return count
+
+    def _captured(self, length: int) -> torch.cuda.CUDAGraph:
+        """The graph of so many rounds, recorded at its first use."""
+        if length not in self._graphs:
+            self._graphs[length] = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graphs[length]):
+                for _ in range(length):
+                    self._advance()
+        return self._graphs[length]
 
     def _advance(self) -> None:
         for part in self._parts:

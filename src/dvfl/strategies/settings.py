@@ -1,9 +1,8 @@
-"""Everything a training can be told, and the two presets: the paper's hyperparameters, and ours."""
+"""Everything a training can be told."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from dvfl.errors import UserError, nearest
 from dvfl.parties.learner import Adam, Rule, Sgd
 
 Schedule = Literal["constant", "cosine"]
@@ -64,57 +63,3 @@ class Settings:
             rule = dict(values[name])
             values[name] = {"adam": Adam, "sgd": Sgd}[rule.pop("name")](**rule)
         return Settings(**values)
-
-
-# Learning rates of guest (Adam), host (Adam) and owner (SGD, momentum 0.5): the paper's table for its tabular sets.
-_PAPER_RATES = {
-    "handwritten": (2e-3, 1e-3, 3e-3),
-    "caltech7": (5e-4, 1e-2, 3e-5),
-    "parkinsons": (5e-3, 4e-3, 5e-4),
-    "credit_card": (1e-3, 1e-3, 1e-3),
-}
-
-
-def paper(sizes_rule: str) -> Settings:
-    """The paper's hyperparameters to the letter; on data that it does not have, those of MNIST."""
-    if sizes_rule not in _PAPER_RATES:
-        return Settings()
-    guest, host, owner = _PAPER_RATES[sizes_rule]
-    return Settings(hosts=1, guest_rule=Adam(guest), host_rule=Adam(host), owner_rule=Sgd(owner, momentum=0.5))
-
-
-def tuned(rows: int) -> Settings:
-    """Our best, chosen on held-out training rows (docs/tuning.md)."""
-    settings = Settings(
-        owner_epochs=100,
-        owner_rule=Sgd(0.16),
-        owner_schedule="cosine",
-        standardise=True,
-        owner_dropout=0.5,
-        validation=0.0,
-        replay="in order",
-    )
-    return at_least(settings, rows)
-
-
-def at_least(settings: Settings, rows: int) -> Settings:
-    """More epochs where the data are so few that the given ones would be over before anything was learned."""
-    iterations = -(-rows // settings.batch)
-    return replace(
-        settings,
-        guest_epochs=max(settings.guest_epochs, -(-_GUEST_STEPS // iterations)),
-        host_epochs=max(settings.host_epochs, -(-2 * _GUEST_STEPS // iterations)),
-        owner_epochs=max(settings.owner_epochs, -(-2 * _GUEST_STEPS // iterations)),
-    )
-
-
-_GUEST_STEPS = 1000
-
-
-def preset(name: str, *, sizes_rule: str, rows: int) -> Settings:
-    """A preset by its name, for data of a sizing rule and a number of training rows."""
-    if name == "paper":
-        return paper(sizes_rule)
-    if name == "tuned":
-        return tuned(rows)
-    raise UserError(f"unknown preset '{name}'{nearest(name, ('paper', 'tuned'))}")

@@ -1,0 +1,75 @@
+"""The two presets: the paper's hyperparameters, and ours."""
+
+from dataclasses import replace
+from typing import Any
+
+from dvfl.data.vertical import VerticalData
+from dvfl.errors import UserError, nearest
+from dvfl.parties.learner import Adam, Sgd
+from dvfl.parties.sizes import sizes
+from dvfl.strategies.settings import Settings
+
+# Learning rates of guest (Adam), host (Adam) and owner (SGD, momentum 0.5): the paper's table for its tabular sets.
+_PAPER_RATES = {
+    "handwritten": (2e-3, 1e-3, 3e-3),
+    "caltech7": (5e-4, 1e-2, 3e-5),
+    "parkinsons": (5e-3, 4e-3, 5e-4),
+    "credit_card": (1e-3, 1e-3, 1e-3),
+}
+# What `tuned` makes at least: fewer rows need more epochs, and with many more steps they overfit.
+_LEAST_STEPS = {"guest_epochs": 150, "host_epochs": 150, "owner_epochs": 300}
+_LEAST_HOST_WIDTH = 64
+
+
+def paper(data: VerticalData) -> Settings:
+    """The paper's hyperparameters to the letter; on data that it does not have, those of MNIST."""
+    if data.sizes not in _PAPER_RATES:
+        return Settings()
+    guest, host, owner = _PAPER_RATES[data.sizes]
+    return Settings(hosts=1, guest_rule=Adam(guest), host_rule=Adam(host), owner_rule=Sgd(owner, momentum=0.5))
+
+
+def tuned(data: VerticalData) -> Settings:
+    """Our best, chosen on held-out training rows (docs/tuning.md)."""
+    settings = Settings(
+        owner_epochs=100,
+        owner_rule=Sgd(0.16 if data.classes is not None else 0.04),
+        owner_schedule="cosine",
+        standardise=True,
+        owner_dropout=0.5,
+        validation=0.0,
+        replay="in order",
+    )
+    iterations = -(-data.rows // min(settings.batch, data.rows))
+    least: dict[str, Any] = {
+        name: max(getattr(settings, name), -(-steps // iterations)) for name, steps in _LEAST_STEPS.items()
+    }
+    return replace(settings, **least, **_least_widths(data))
+
+
+def preset(name: str, data: VerticalData) -> Settings:
+    """A preset by its name, for data; the batch is no larger than they are."""
+    check_preset(name)
+    settings = PRESETS[name](data)
+    return replace(settings, batch=min(settings.batch, data.rows))
+
+
+def check_preset(name: str) -> None:
+    """Refuses a name that no preset has."""
+    if name not in PRESETS:
+        raise UserError(f"unknown preset '{name}'{nearest(name, PRESETS)}")
+
+
+def _least_widths(data: VerticalData) -> dict[str, Any]:
+    """Guests with few columns still need encodings of some width, and owners a head of some."""
+    columns = [guest.columns for guest in data.guests]
+    least = min(32, max(4, 128 // len(columns)))
+    widths = {}
+    if max(sizes(data.sizes, columns).guest_latent) < least:
+        widths["w_g"] = least * len(columns)
+    if sizes(data.sizes, columns, widths.get("w_g")).host_latent < _LEAST_HOST_WIDTH:
+        widths["w_h"] = _LEAST_HOST_WIDTH
+    return widths
+
+
+PRESETS = {"paper": paper, "tuned": tuned}

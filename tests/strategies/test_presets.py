@@ -1,0 +1,86 @@
+"""The paper's hyperparameters and ours."""
+
+import numpy as np
+import pytest
+
+from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.errors import UserError
+from dvfl.parties.learner import Adam, Sgd
+from dvfl.parties.sizes import sizes
+from dvfl.strategies.presets import preset
+
+
+def data(rule: str, rows: int, columns: int = 196, *, classes: bool = True) -> VerticalData:
+    table = np.zeros((rows, columns), np.float32)
+    guests = tuple(GuestTable(f"guest-{number}", table, table[:1]) for number in range(1, 5))
+    labels = np.zeros(rows, np.int64)
+    return VerticalData("made", guests, labels, labels[:1], ("a", "b") if classes else None, rule)
+
+
+def test_the_papers_preset_for_mnist_is_its_appendix() -> None:
+    s = preset("paper", data("mnist", 60_000))
+    assert s.guest_rule == s.host_rule == Adam(2e-3, weight_decay=1e-5, beta1=0.9, beta2=0.999)
+    assert s.owner_rule == Sgd(8e-2)
+    assert (s.batch, s.guest_epochs, s.host_epochs, s.owner_epochs, s.hosts) == (64, 20, 40, 60, 4)
+    assert s.validation > 0  # early stopping
+    assert not s.standardise
+    assert s.owner_dropout == s.guest_dropout == s.host_dropout == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "guest", "host", "owner"),
+    [
+        ("handwritten", 2e-3, 1e-3, 3e-3),
+        ("caltech7", 5e-4, 1e-2, 3e-5),
+        ("parkinsons", 5e-3, 4e-3, 5e-4),
+        ("credit_card", 1e-3, 1e-3, 1e-3),
+    ],
+)
+def test_the_papers_preset_for_tables_has_its_learning_rates(
+    rule: str, guest: float, host: float, owner: float
+) -> None:
+    s = preset("paper", data(rule, 1000))
+    assert (s.guest_rule.rate, s.host_rule.rate, s.owner_rule.rate) == (guest, host, owner)
+    assert isinstance(s.guest_rule, Adam)
+    assert isinstance(s.host_rule, Adam)
+    assert isinstance(s.owner_rule, Sgd)
+    assert s.owner_rule.momentum == 0.5
+    assert s.hosts == 1
+
+
+@pytest.mark.parametrize("rows", [50, 1437, 60_000])
+def test_the_tuned_preset_never_trains_less_than_the_paper(rows: int) -> None:
+    ours, theirs = preset("tuned", data("table", rows)), preset("paper", data("table", rows))
+    assert ours.guest_epochs >= theirs.guest_epochs
+    assert ours.host_epochs >= theirs.host_epochs
+    assert ours.owner_epochs >= theirs.owner_epochs
+
+
+def test_an_unknown_preset_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="did you mean 'tuned'"):
+        preset("tune", data("mnist", 1))
+
+
+def test_a_presets_batch_is_no_larger_than_the_data() -> None:
+    assert preset("paper", data("table", 10)).batch == preset("tuned", data("table", 10)).batch == 10
+
+
+def test_few_rows_still_get_some_steps() -> None:
+    s = preset("tuned", data("table", 50))
+    assert (s.guest_epochs, s.host_epochs, s.owner_epochs) == (150, 150, 300)
+
+
+def test_narrow_guests_get_encodings_of_some_width() -> None:
+    s = preset("tuned", data("table", 1000, columns=2))
+    widths = sizes("table", (2, 2, 2, 2), s.w_g, s.w_h)
+    assert min(widths.guest_latent) >= 32
+    assert widths.host_latent >= 64
+
+
+def test_wide_guests_keep_the_widths_of_their_rule() -> None:
+    s = preset("tuned", data("mnist", 1000))
+    assert (s.w_g, s.w_h) == (None, None)
+
+
+def test_a_regression_learns_more_slowly() -> None:
+    assert preset("tuned", data("table", 1000, classes=False)).owner_rule.rate == 0.04
