@@ -2,13 +2,50 @@
 
 import pytest
 import torch
+from torch import Tensor
 
+from dvfl.parties import operations
 from dvfl.parties.learner import Adam, Learner
+from dvfl.parties.mlp import Mlp
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
 
-def test_adam_on_a_gpu_equals_the_one_on_the_cpu_and_leaves_the_dead_alone():
+def close(found: Tensor, expected: Tensor) -> bool:
+    return bool((found.cpu() - expected).norm() <= 1e-5 * expected.norm() + 1e-6)
+
+
+@pytest.mark.parametrize("activation", ["identity", "relu", "leaky_relu", "sigmoid"])
+@pytest.mark.parametrize(("stack", "rows", "widths"), [(1, 64, (196, 100, 80)), (7, 33, (5, 70, 1, 129))])
+def test_a_network_on_a_gpu_equals_the_one_on_the_cpu(
+    activation: operations.Activation, stack: int, rows: int, widths: tuple[int, ...]
+) -> None:
+    net = Mlp(widths, (activation,) * (len(widths) - 1))
+    flat = torch.stack([net.init(torch.Generator().manual_seed(seed)) for seed in range(stack)])
+    x, dy = torch.randn(stack, rows, widths[0]), torch.randn(stack, rows, widths[-1])
+    ours, theirs = torch.zeros_like(flat), torch.zeros_like(flat, device="cuda")
+    tape, tape_there = net.forward(flat, x), net.forward(flat.cuda(), x.cuda())
+    dx = net.backward(flat, tape, dy.clone(), ours, to_input=True)
+    dx_there = net.backward(flat.cuda(), tape_there, dy.cuda(), theirs, to_input=True)
+    assert dx is not None
+    assert dx_there is not None
+    assert close(tape_there[-1], tape[-1])
+    assert close(theirs, ours)
+    assert close(dx_there, dx)
+
+
+@pytest.mark.parametrize(("stack", "rows", "width"), [(1, 64, 320), (5, 33, 7), (3, 200, 1)])
+def test_losses_and_their_gradients_on_a_gpu_equal_those_on_the_cpu(stack: int, rows: int, width: int) -> None:
+    y, target = torch.randn(stack, rows, width), torch.randn(stack, rows, width)
+    labels = torch.randint(width, (stack, rows))
+    for expected, found in (
+        (operations.squared_error(y, target), operations.squared_error(y.cuda(), target.cuda())),
+        (operations.cross_entropy(y, labels), operations.cross_entropy(y.cuda(), labels.cuda())),
+    ):
+        assert all(close(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_adam_on_a_gpu_equals_the_one_on_the_cpu_and_leaves_the_dead_alone() -> None:
     start = torch.randn(5, 3000)
     rule = Adam(2e-3, weight_decay=1e-5)
     cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from dvfl.parties.learner import Adam, Rule
-from dvfl.parties.mlp import SLOPE, Activation, Mlp
+from dvfl.parties.mlp import Mlp
 from dvfl.parties.objectives import Reconstruction
+from dvfl.parties.operations import SLOPE, Activation
 
 _MODULES: dict[Activation, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "sigmoid": nn.Sigmoid}
 

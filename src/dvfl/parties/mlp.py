@@ -5,39 +5,17 @@ of one; the simulator stacks replicas x parties of equal shape and pays the cost
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-Activation = Literal["identity", "relu", "leaky_relu", "sigmoid"]
-SLOPE = 0.01  # of LeakyReLU's negative half-plane (the paper's appendix on models)
+from dvfl.parties.operations import Activation, before_activation, layer
+
 _VIEWS_KEPT = 64  # parameters and gradients of the slices of a stack
 ALIGNMENT = 16  # every tensor starts on a 64-byte boundary of its row
-
-_aten = torch.ops.aten
-
-_ACTIVATE: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "identity": lambda x: x,
-    "relu": torch.relu_,
-    "leaky_relu": lambda x: torch.nn.functional.leaky_relu_(x, SLOPE),
-    "sigmoid": torch.sigmoid_,
-}
-# The gradient before an activation, from the gradient after it and the activation's own output; in place.
-_DERIVE: dict[Activation, Callable[[Tensor, Tensor], Tensor]] = {
-    "identity": lambda dy, y: dy,
-    "relu": lambda dy, y: _aten.threshold_backward.grad_input(dy, y, 0, grad_input=dy),
-    "leaky_relu": lambda dy, y: _aten.leaky_relu_backward.grad_input(dy, y, SLOPE, True, grad_input=dy),
-    "sigmoid": lambda dy, y: _aten.sigmoid_backward.grad_input(dy, y, grad_input=dy),
-}
-
-
-def activate(name: Activation, x: Tensor) -> Tensor:
-    """The activation, in place."""
-    return _ACTIVATE[name](x)
 
 
 @dataclass(frozen=True)
@@ -96,7 +74,7 @@ class Mlp:
         """The input and every layer's output: (stack, batch, width) each."""
         tape = [x]
         for (weight, bias), name in zip(self._views(flat), self.activations, strict=True):
-            tape.append(activate(name, torch.baddbmm(bias, tape[-1], weight.transpose(1, 2))))
+            tape.append(layer(tape[-1], weight, bias, name))
         return tape
 
     def backward(
@@ -109,9 +87,8 @@ class Mlp:
         parameters, gradients = self._views(flat), self._views(gradient)
         for number in reversed(range(len(self.activations))):
             weight, (into_weight, into_bias) = parameters[number][0], gradients[number]
-            dy = _DERIVE[self.activations[number]](dy, tape[number + 1])
+            dy = before_activation(dy, tape[number + 1], self.activations[number], into_bias)
             torch.bmm(dy.transpose(1, 2), tape[number], out=into_weight)
-            torch.sum(dy, dim=1, keepdim=True, out=into_bias)
             if number > 0 or to_input:
                 dy = torch.bmm(dy, weight)
         return dy if to_input else None

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.modules import Net
+from dvfl.parties.operations import cross_entropy, squared_error
 
 
 class Learned(NamedTuple):
@@ -70,12 +71,11 @@ class Reconstruction:
         cut = self.encoder.size
         down = self.encoder.forward(flat[:, :cut], x)
         up = self.decoder.forward(flat[:, cut:], down[-1].detach())
-        error = up[-1].detach() - (x if target is None else target)
+        made, aim = up[-1].detach(), x if target is None else target
         if counted is None:
-            count = error[0].numel()
-            loss = torch.linalg.vector_norm(error, dim=(1, 2)).square_().div_(count)
-            dy = error.mul_(2 / count)
+            loss, dy = squared_error(made, aim)
         else:
+            error = made - aim
             error.masked_fill_(~counted, 0)  # not a product: what is not counted may be no number
             share = 1 / counted.sum((1, 2)).clamp_(min=1)
             loss = error.square().sum((1, 2)) * share
@@ -104,10 +104,8 @@ class CrossEntropy:
 
     def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned:
         tape = self.head.forward(flat, x)
-        log_p = torch.log_softmax(tape[-1].detach(), -1)
-        loss = -log_p.gather(2, y[..., None]).mean((1, 2))
-        dy = log_p.exp_().scatter_(2, y[..., None], -1.0, reduce="add")
-        dx = self.head.backward(flat, tape, dy.div_(y.shape[1]), gradient, to_input=to_input)
+        loss, dy = cross_entropy(tape[-1].detach(), y)
+        dx = self.head.backward(flat, tape, dy, gradient, to_input=to_input)
         return Learned(tape[-1].detach(), loss, dx)
 
     def score(self, output: Tensor, y: Tensor) -> Tensor:
@@ -122,9 +120,8 @@ class SquaredError:
 
     def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned:
         tape = self.head.forward(flat, x)
-        error = tape[-1].detach() - y[..., None]
-        loss = error.square().mean((1, 2))
-        dx = self.head.backward(flat, tape, error.mul(2 / error[0].numel()), gradient, to_input=to_input)
+        loss, dy = squared_error(tape[-1].detach(), y[..., None])
+        dx = self.head.backward(flat, tape, dy, gradient, to_input=to_input)
         return Learned(tape[-1].detach(), loss, dx)
 
     def score(self, output: Tensor, y: Tensor) -> Tensor:

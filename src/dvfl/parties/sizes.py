@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dvfl.errors import UserError, nearest
-from dvfl.parties.mlp import Activation, Mlp
+from dvfl.parties.mlp import Mlp
+from dvfl.parties.operations import Activation
 
 OWNER_HIDDEN = 40
 

@@ -13,9 +13,10 @@ from dvfl.errors import UserError
 from dvfl.parties.guest import FittedGuest, FitTransform, Guest
 from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Learner
-from dvfl.parties.mlp import Activation, Mlp
+from dvfl.parties.mlp import Mlp
 from dvfl.parties.modules import ModuleNet, Net
 from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, Supervision
+from dvfl.parties.operations import Activation
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import Sizes, between, decoder, encoder, owner_head, sizes
