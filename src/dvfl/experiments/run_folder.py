@@ -140,10 +140,10 @@ def config(simulation: Dvfl, strategy: str, preset: str, source: dict[str, Any])
 
 
 def measure(simulation: Dvfl, config: dict[str, Any]) -> dict[str, Any]:
-    """What result.json holds (DESIGN.md, `dvfl train`)."""
-    scores = [_finite(score) for score in simulation.scores().tolist()]
+    """What result.json holds."""
+    scores = [_finite(round(score, 6)) for score in simulation.scores().tolist()]
     mean, two_sigma = _statistics(scores)
-    classifies, nothing = simulation.data.classes is not None, [None] * len(scores)
+    classifies = simulation.data.classes is not None
     seconds = simulation.watch.totals()
     result = {
         "strategy": config["strategy"],
@@ -153,7 +153,7 @@ def measure(simulation: Dvfl, config: dict[str, Any]) -> dict[str, Any]:
         "faults": config["faults"],
         "device": config["device"],
         "seeds": config["seeds"],
-        "accuracy": scores if classifies else nothing,
+        "accuracy": scores if classifies else None,
         "accuracy_mean": mean if classifies else None,
         "accuracy_2sigma": two_sigma if classifies else None,
         "status": "ok",

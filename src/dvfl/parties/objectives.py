@@ -69,8 +69,9 @@ class Reconstruction:
         to_input: bool = False,
     ) -> Learned:
         cut = self.encoder.size
-        down = self.encoder.forward(flat[:, :cut], x)
-        up = self.decoder.forward(flat[:, cut:], down[-1].detach())
+        encoder, decoder = flat[:, :cut], flat[:, cut:]
+        down = self.encoder.forward(encoder, x)
+        up = self.decoder.forward(decoder, down[-1].detach())
         made, aim = up[-1].detach(), x if target is None else target
         if counted is None:
             loss, dy = squared_error(made, aim)
@@ -80,9 +81,9 @@ class Reconstruction:
             share = 1 / counted.sum((1, 2)).clamp_(min=1)
             loss = error.square().sum((1, 2)) * share
             dy = error.mul_(2 * share[:, None, None])
-        dz = self.decoder.backward(flat[:, cut:], up, dy, gradient[:, cut:], to_input=True)
+        dz = self.decoder.backward(decoder, up, dy, gradient[:, cut:], to_input=True)
         assert dz is not None
-        dx = self.encoder.backward(flat[:, :cut], down, dz, gradient[:, :cut], to_input=to_input)
+        dx = self.encoder.backward(encoder, down, dz, gradient[:, :cut], to_input=to_input)
         return Learned(down[-1].detach(), loss, dx)
 
 

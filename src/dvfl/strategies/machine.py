@@ -8,7 +8,7 @@ from functools import cache
 import torch
 
 # Multiplications of a party's forward pass below which a second thread costs more than it brings.
-_WORTH_THREADS = 1 << 23
+_WORTH_THREADS = 1 << 22
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 

@@ -28,8 +28,16 @@ from torch import Tensor
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
-from dvfl.guest_columns import Guests, as_frame, as_trained, fit_columns, holdings, is_list_of_tables, numbers
+from dvfl.estimators.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
+from dvfl.estimators.guest_columns import (
+    Guests,
+    as_frame,
+    as_trained,
+    fit_columns,
+    holdings,
+    is_list_of_tables,
+    numbers,
+)
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset

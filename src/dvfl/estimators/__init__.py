@@ -1,0 +1,5 @@
+"""Estimators for scikit-learn users."""
+
+from dvfl.estimators.federation import DVFLClassifier, DVFLRegressor
+
+__all__ = ["DVFLClassifier", "DVFLRegressor"]
