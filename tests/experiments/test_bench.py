@@ -15,9 +15,8 @@ ROLES = ("guests", "hosts", "owner", "overall")
 
 
 def test_training_is_timed_beside_plain_loops_with_the_same_losses() -> None:
-    outcome = CliRunner().invoke(
-        app, ["bench", "training", "--device", "cpu", "--rounds", "10", "--repeats", "1", "--json"]
-    )
+    options = ["--device", "cpu", "--rounds", "10", "--repeats", "1", "--json"]
+    outcome = CliRunner().invoke(app, ["bench", "training", *options])
     assert outcome.exit_code == 0, outcome.output
     result = json.loads(outcome.stdout)
     for role in ROLES:

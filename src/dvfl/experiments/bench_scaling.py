@@ -53,6 +53,9 @@ def plot_scaling(result: dict[str, Any], path: Path) -> None:
         axes.loglog(values, seconds, "o-", color="#0072B2", markersize=4)
         axes.loglog(values, [seconds[0] * value / values[0] for value in values], ":", color="#777777")
         axes.set_xlabel(name)
+        axes.minorticks_off()
+        shown = (values[0], values[len(values) // 2], values[-1])
+        axes.set_xticks(shown, [f"{value:,}" for value in shown])
         axes.set_title(f"slope {result[name]['slope']:.2f}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
         if name == "guests":
