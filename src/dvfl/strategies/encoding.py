@@ -132,7 +132,7 @@ class _Table:
         self._columns = tables[0].shape[1]
         element = torch.arange(stack.replicas * len(tables), device=stack.device)
         self._replica = element // len(tables)  # of each element of the stack
-        self._first_row = (element % len(tables) * data.rows).to(torch.int32)[:, None]
+        self._first_row = (element % len(tables) * data.rows)[:, None]
 
     def take(self, rows: Tensor, elements: slice) -> Tensor:
         """Rows (replicas, batch) of some of the stack's elements: (elements, batch, columns)."""
