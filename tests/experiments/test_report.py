@@ -11,7 +11,7 @@ import pytest
 from dvfl.data import load
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.experiments import run_folder
-from dvfl.experiments.report import megabytes_sent_per_guest, traffic
+from dvfl.experiments.traffic import megabytes_sent_per_guest, traffic
 from dvfl.parties.faults import Fault
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings

@@ -18,7 +18,8 @@ from torch import Tensor
 from dvfl import __version__
 from dvfl.data import ColumnEncoder, VerticalData
 from dvfl.errors import UserError
-from dvfl.experiments.report import megabytes_sent_per_guest, report
+from dvfl.experiments.report import report
+from dvfl.experiments.traffic import megabytes_sent_per_guest
 from dvfl.files import write_json, write_text
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl

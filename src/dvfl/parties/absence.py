@@ -3,8 +3,21 @@
 Party-wise dropout uses the same mask: a guest dropped at a host, or a host at the owner, is absent for that row.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+
+from dvfl.parties.learner import Learner
+
+
+class Split(NamedTuple):
+    """The two parts of a learner's rows and of their gradient: the absent values, and everything else."""
+
+    absent: Tensor
+    rest: Tensor
+    absent_gradient: Tensor
+    rest_gradient: Tensor
 
 
 class Absence:
@@ -14,6 +27,11 @@ class Absence:
         senders = torch.arange(len(widths)).repeat_interleave(torch.tensor(widths))
         self._sender = senders.to(device)  # of each column
         self.size = len(senders)
+
+    def split(self, learner: Learner) -> Split:
+        """The parts of a learner whose rows begin with the absent values, in its memory."""
+        at, parameters, gradient = self.size, learner.parameters, learner.gradient
+        return Split(parameters[:, :at], parameters[:, at:], gradient[:, :at], gradient[:, at:])
 
     def columns(self, present: Tensor) -> Tensor:
         """(stack, batch, senders) of booleans to (stack, batch, columns)."""

@@ -25,10 +25,8 @@ class Host:
         return part
 
     def hold(self, learner: Learner) -> None:
-        """Holds a learner, and the two parts of its parameters and gradient at hand."""
-        self.learner, at = learner, self.absence.size
-        self._absent, self._flat = learner.parameters[:, :at], learner.parameters[:, at:]
-        self._absent_gradient, self._gradient = learner.gradient[:, :at], learner.gradient[:, at:]
+        """Takes a learner for its own."""
+        self.learner, self._parts = learner, self.absence.split(learner)
 
     @staticmethod
     def init(objective: Objective, widths: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -52,23 +50,25 @@ class Host:
         """
         seen = _both(present, None if dropped is None else ~dropped)
         if seen is None:
-            loss = self.objective.learn(self._flat, b, self._gradient).loss
-            self._absent_gradient.zero_()  # nobody was absent: what an earlier step left there must not act again
+            loss = self.objective.learn(self._parts.rest, b, self._parts.rest_gradient).loss
+            self._parts.absent_gradient.zero_()  # nobody was absent: what an earlier step left there must not act again
         else:
             columns = self.absence.columns(seen)
-            x = self.absence.fill(self._absent, b, columns)
+            x = self.absence.fill(self._parts.absent, b, columns)
             counted = None if present is None else self.absence.columns(present)
-            _, loss, dx = self.objective.learn(self._flat, x, self._gradient, target=b, counted=counted, to_input=True)
+            _, loss, dx = self.objective.learn(
+                self._parts.rest, x, self._parts.rest_gradient, target=b, counted=counted, to_input=True
+            )
             assert dx is not None
-            self.absence.learn(dx, columns, self._absent_gradient)
+            self.absence.learn(dx, columns, self._parts.absent_gradient)
         self.learner.update(rate, alive)
         return loss
 
     def encode(self, b: Tensor, present: Tensor | None = None) -> Tensor:
         """Encodings (stack, batch, W_h) of inputs (stack, batch, W_g)."""
         if present is not None:
-            b = self.absence.fill(self._absent, b, self.absence.columns(present))
-        return self.objective.encode(self._flat, b)
+            b = self.absence.fill(self._parts.absent, b, self.absence.columns(present))
+        return self.objective.encode(self._parts.rest, b)
 
 
 def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:

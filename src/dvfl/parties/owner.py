@@ -25,10 +25,8 @@ class Owner:
         return part
 
     def hold(self, learner: Learner) -> None:
-        """Holds a learner, and the two parts of its parameters and gradient at hand."""
-        self.learner, at = learner, self.absence.size
-        self._absent, self._flat = learner.parameters[:, :at], learner.parameters[:, at:]
-        self._absent_gradient, self._gradient = learner.gradient[:, :at], learner.gradient[:, at:]
+        """Takes a learner for its own."""
+        self.learner, self._parts = learner, self.absence.split(learner)
 
     @staticmethod
     def init(supervision: Supervision, widths: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -51,20 +49,22 @@ class Owner:
         ordinary dropout. Returns the losses.
         """
         columns = None if present is None else self.absence.columns(present)
-        x = e if columns is None else self.absence.fill(self._absent, e, columns)
+        x = e if columns is None else self.absence.fill(self._parts.absent, e, columns)
         if keep is not None:
             x = x * keep
-        _, loss, dx = self.supervision.learn(self._flat, x, y, self._gradient, to_input=columns is not None)
+        _, loss, dx = self.supervision.learn(
+            self._parts.rest, x, y, self._parts.rest_gradient, to_input=columns is not None
+        )
         if columns is not None:
             assert dx is not None
-            self.absence.learn(dx if keep is None else dx * keep, columns, self._absent_gradient)
+            self.absence.learn(dx if keep is None else dx * keep, columns, self._parts.absent_gradient)
         else:
-            self._absent_gradient.zero_()  # as in Host.step
+            self._parts.absent_gradient.zero_()  # as in Host.step
         self.learner.update(rate, alive)
         return loss
 
     def predict(self, e: Tensor, present: Tensor | None = None) -> Tensor:
         """The head's raw output (stack, batch, classes)."""
         if present is not None:
-            e = self.absence.fill(self._absent, e, self.absence.columns(present))
-        return self.supervision.head.forward(self._flat, e)[-1].detach()
+            e = self.absence.fill(self._parts.absent, e, self.absence.columns(present))
+        return self.supervision.head.forward(self._parts.rest, e)[-1].detach()
