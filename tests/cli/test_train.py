@@ -46,13 +46,13 @@ def test_result_json_has_the_promised_fields(short: tuple[str, ...]) -> None:
 
 
 def test_megabytes_are_those_of_the_rounds(short: tuple[str, ...]) -> None:
-    assert main(["train", *short, "--hosts", "2", "--batch", "100", "--out", "r"]) == 0
+    assert main(["train", *short, "--preset", "paper", "--hosts", "2", "--batch", "100", "--out", "r"]) == 0
     latent = json.loads(Path("r/models/manifest.json").read_text())["shape"]["columns"][0] * 3 // 4  # the table rule
     assert result("r")["megabytes_sent_per_guest"] == pytest.approx(2 * 2 * 1500 * latent * 4 / 1e6)
 
 
 def test_without_hosts_a_guest_sends_its_encodings_once(short: tuple[str, ...]) -> None:
-    assert main(["train", *short, "--hosts", "0", "--out", "r"]) == 0
+    assert main(["train", *short, "--preset", "paper", "--hosts", "0", "--out", "r"]) == 0
     assert result("r")["megabytes_sent_per_guest"] == pytest.approx(1437 * 12 * 4 / 1e6)
 
 
