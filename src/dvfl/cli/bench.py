@@ -20,7 +20,7 @@ app = typer.Typer(
 @app.command(epilog=EXAMPLE)
 def training(
     device: _Device = "auto",
-    rounds: Annotated[int, typer.Option(min=10, help="Rounds in an epoch that is timed.")] = 100,
+    rounds: Annotated[int, typer.Option(min=10, help="Rounds in an epoch that is timed.")] = 300,
     repeats: Annotated[int, typer.Option(min=1, help="Epochs timed of each kind; the median counts.")] = 5,
     as_json: _Json = False,
     debug: _Debug = False,

@@ -31,7 +31,7 @@ ROUNDS = 938  # an epoch of MNIST's 60,000 rows in batches of 64
 _TOLERANCE = {"guests": 1e-3, "hosts": 1e-2, "owner": 1e-3}
 
 
-def bench_training(device: str, rounds: int = 100, repeats: int = 5) -> dict[str, Any]:
+def bench_training(device: str, rounds: int = 300, repeats: int = 5) -> dict[str, Any]:
     """Times epochs of `rounds` rounds, ours and plain in turn, after one epoch that warms up; the medians.
 
     Seconds are those of the paper's 20, 40 and 60 epochs at MNIST's 938 rounds each.
