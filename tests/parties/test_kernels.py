@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from dvfl.parties import operations
-from dvfl.parties.learner import Adam, Learner
+from dvfl.parties.learner import Adam, Learner, Rule, Sgd
 from dvfl.parties.mlp import Mlp
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
@@ -58,3 +58,36 @@ def test_adam_on_a_gpu_equals_the_one_on_the_cpu_and_leaves_the_dead_alone() -> 
     assert torch.allclose(gpu.parameters.cpu(), cpu.parameters, rtol=1e-5, atol=1e-6)
     assert torch.equal(gpu.steps.cpu(), cpu.steps)
     assert torch.equal(gpu.parameters[4].cpu(), start[4])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("decay", [0.0, 1e-2])
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_gradient_descent_on_a_gpu_equals_that_on_the_cpu_and_leaves_the_dead_alone(
+    momentum: float, decay: float, masked: bool
+) -> None:
+    start = torch.randn(5, 3000)
+    rule = Sgd(0.05, momentum, decay)
+    cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)
+    for _ in range(20):
+        gradient, alive = torch.randn(5, 3000), torch.rand(5) < 0.6
+        alive[4] = False
+        for learner in (cpu, gpu):
+            learner.gradient.copy_(gradient)
+            learner.update(0.05, alive.to(learner.gradient.device) if masked else None)
+    for name, expected in cpu.state().items():
+        assert torch.allclose(gpu.state()[name].cpu(), expected, rtol=1e-5, atol=1e-5), name
+    assert torch.equal(gpu.steps.cpu(), cpu.steps)
+    assert torch.equal(gpu.parameters[4].cpu(), start[4]) == masked
+
+
+@pytest.mark.parametrize("rule", [Adam(1.0, weight_decay=1e-5), Sgd(1.0, momentum=0.5)], ids=str)
+def test_every_element_may_have_a_rate_of_its_own(rule: Rule) -> None:
+    start, rate = torch.randn(5, 3000), torch.tensor([0.1, 0.01, 0.1, 0.05, 0.2])
+    cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)
+    for _ in range(10):
+        gradient, alive = torch.randn(5, 3000), torch.rand(5) < 0.6
+        for learner in (cpu, gpu):
+            learner.gradient.copy_(gradient)
+            learner.update(rate.to(learner.gradient.device), alive.to(learner.gradient.device))
+    assert torch.allclose(gpu.parameters.cpu(), cpu.parameters, rtol=1e-4, atol=1e-5)

@@ -62,6 +62,25 @@ def test_a_rate_given_as_a_tensor_is_the_same_rate(rule: Rule) -> None:
     torch.testing.assert_close(*moved)
 
 
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_elements_with_rates_of_their_own_move_as_if_they_were_alone(rule: Rule) -> None:
+    torch.manual_seed(0)
+    start, rates = torch.randn(4, 20), torch.tensor([0.1, 0.01, 0.1, 0.05])
+    learner = Learner(start.clone(), rule)
+    alone = [Learner(row[None].clone(), rule) for row in start]
+    for mask in ([True] * 4, [True, False, True, True], [False, True, True, False], None):
+        gradient = torch.randn(4, 20)
+        learner.gradient.copy_(gradient)
+        learner.update(rates, None if mask is None else torch.tensor(mask))
+        for element, live in enumerate(mask or [True] * 4):
+            if live:
+                alone[element].gradient.copy_(gradient[element])
+                alone[element].update(float(rates[element]))
+    for element, single in enumerate(alone):
+        torch.testing.assert_close(learner.parameters[element], single.parameters[0], rtol=1e-6, atol=1e-7)
+        assert learner.steps[element] == single.steps[0]
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(RULES), st.lists(st.lists(st.booleans(), min_size=4, max_size=4), max_size=12), st.integers())
 def test_dead_elements_do_not_move_and_live_ones_do_not_notice(rule: Rule, alive: list[list[bool]], seed: int) -> None:

@@ -29,14 +29,22 @@ class Guest:
         """Takes a learner for its own."""
         self.learner = learner
 
-    def step(self, x: Tensor, rate: Rate, alive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def step(
+        self, x: Tensor, rate: Rate, alive: Tensor | None = None, seen: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """One guest training round (the paper's Algorithm 1, guest lines 2 to 10).
+
+        `seen` (stack, batch, columns) marks the values it sees; it learns to reconstruct them all from those.
 
         Returns the encodings to push, made before the update, and the loss of each element. The caller pushes
         (line 6): a guest knows no transport.
         """
         learner = self.learner
-        code, loss, _ = self.objective.learn(learner.parameters, x, learner.gradient)
+        if seen is None:
+            code, loss, _ = self.objective.learn(learner.parameters, x, learner.gradient)
+        else:
+            code = self.encode(x)
+            loss = self.objective.learn(learner.parameters, x * seen, learner.gradient, target=x).loss
         learner.update(rate, alive)
         return code, loss
 

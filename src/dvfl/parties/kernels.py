@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dvfl.parties.learner import Adam, Rate
+from dvfl.parties.learner import Adam, Rate, Sgd
 
 _ACTIVATIONS = {"identity": 0, "relu": 1, "leaky_relu": 2, "sigmoid": 3}
 _BLOCK = 1024
@@ -61,9 +61,25 @@ def adam(
     stack, size = parameters.shape
     rate = rate if isinstance(rate, Tensor) else torch.full((1,), rate, device=parameters.device)
     _adam[(triton.cdiv(size, _BLOCK), stack)](
-        parameters, gradient, *moments, steps, steps if alive is None else alive, rate, size,
+        parameters, gradient, *moments, steps, steps if alive is None else alive.contiguous(),
+        rate, int(rate.numel() > 1), size,
         beta1=rule.beta1, beta2=rule.beta2, eps=rule.eps, decay=rule.weight_decay,
         masked=alive is not None, block=_BLOCK,
+    )  # fmt: skip
+
+
+def sgd(
+    rule: Sgd, parameters: Tensor, gradient: Tensor, moments: list[Tensor], steps: Tensor, rate: Rate,
+    alive: Tensor | None,
+) -> None:  # fmt: skip
+    """The same for gradient descent with momentum."""
+    steps.add_(1 if alive is None else alive)
+    stack, size = parameters.shape
+    rate = rate if isinstance(rate, Tensor) else torch.full((1,), rate, device=parameters.device)
+    _sgd[(triton.cdiv(size, _BLOCK), stack)](
+        parameters, gradient, moments[0] if moments else gradient, steps if alive is None else alive.contiguous(),
+        rate, int(rate.numel() > 1), size,
+        momentum=rule.momentum, decay=rule.weight_decay, masked=alive is not None, block=_BLOCK,
     )  # fmt: skip
 
 
@@ -144,7 +160,7 @@ def _cross_entropy(logits, labels, gradient, loss, rows, classes, row_tile: tl.c
 
 
 @triton.jit
-def _adam(parameters, gradient, first, second, steps, alive, rate, size,
+def _adam(parameters, gradient, first, second, steps, alive, rate, rate_stride, size,
           beta1: tl.constexpr, beta2: tl.constexpr, eps: tl.constexpr, decay: tl.constexpr,
           masked: tl.constexpr, block: tl.constexpr):  # fmt: skip
     element = tl.program_id(1).to(tl.int64)
@@ -164,7 +180,27 @@ def _adam(parameters, gradient, first, second, steps, alive, rate, size,
     correction1 = 1 - tl.exp2(step * tl.log2(beta1 + 0.0))
     correction2 = 1 - tl.exp2(step * tl.log2(beta2 + 0.0))
     denominator = tl.sqrt(v) / tl.sqrt(correction2) + eps
-    p = p - tl.load(rate) / correction1 * m / denominator
+    p = p - tl.load(rate + element * rate_stride) / correction1 * m / denominator
     tl.store(parameters + at, p, inside)
     tl.store(first + at, m, inside)
     tl.store(second + at, v, inside)
+
+
+@triton.jit
+def _sgd(parameters, gradient, velocity, alive, rate, rate_stride, size, momentum: tl.constexpr, decay: tl.constexpr,
+         masked: tl.constexpr, block: tl.constexpr):  # fmt: skip
+    element = tl.program_id(1).to(tl.int64)
+    if masked:
+        if tl.load(alive + element) == 0:
+            return
+    offsets = tl.program_id(0) * block + tl.arange(0, block)
+    inside = offsets < size
+    at = element * size + offsets
+    p = tl.load(parameters + at, inside)
+    g = tl.load(gradient + at, inside)
+    if decay != 0:
+        g += decay * p
+    if momentum != 0:
+        g += momentum * tl.load(velocity + at, inside)
+        tl.store(velocity + at, g, inside)
+    tl.store(parameters + at, p - tl.load(rate + element * rate_stride) * g, inside)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-Rate = float | Tensor  # a number on the CPU; a tensor of one element where a CUDA graph reads it
+# A learning rate: a number, or a tensor of one element (where a CUDA graph reads it) or of one for each stack element.
+Rate = float | Tensor
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,20 @@ class Learner:
 
     def update(self, rate: Rate, alive: Tensor | None = None) -> None:
         """One step along `self.gradient` for the elements that `alive`, (stack,) of booleans, marks; all without it."""
-        if isinstance(self.rule, Sgd):
-            self._sgd(self.rule, rate, alive)
-        elif self.parameters.is_cuda:
-            from dvfl.parties.kernels import adam
+        if self.parameters.is_cuda:
+            from dvfl.parties import kernels
 
-            adam(self.rule, self.parameters, self.gradient, self.moments, self.steps, rate, alive)
+            state = self.parameters, self.gradient, self.moments, self.steps
+            if isinstance(self.rule, Sgd):
+                kernels.sgd(self.rule, *state, rate, alive)
+            else:
+                kernels.adam(self.rule, *state, rate, alive)
+        elif isinstance(rate, Tensor) and rate.numel() > 1:
+            live = torch.ones(len(self.steps), dtype=torch.bool) if alive is None else alive
+            for each in rate.unique():
+                self._fused(float(each), live & (rate == each))
         else:
-            self._fused_adam(self.rule, float(rate), alive)
+            self._fused(float(rate), alive)
 
     def state(self) -> dict[str, Tensor]:
         """Everything a restart needs."""
@@ -79,16 +86,31 @@ class Learner:
         """Made once: on the CPU each live row is handed to the fused kernel as a tensor of its own."""
         return [list(tensor.unbind(0)) for tensor in (self.parameters, self.gradient, *self.moments, self.steps)]
 
-    def _fused_adam(self, rule: Adam, rate: float, alive: Tensor | None) -> None:
-        rows = self._rows
+    def _fused(self, rate: float, alive: Tensor | None) -> None:
+        """The kernels behind PyTorch's fused optimisers: one pass over the live rows, each with its own step count."""
+        rows, rule = self._rows, self.rule
         self.steps.add_(1 if alive is None else alive)
         if alive is not None:
             live = alive.nonzero().flatten().tolist()
             if not live:
                 return
             rows = [[column[index] for index in live] for column in rows]
-        parameters, gradients, first, second, steps = rows
-        # The kernel behind torch.optim.Adam(fused=True): one pass, and each row has its own step count.
+        parameters, gradients, *moments, steps = rows
+        if isinstance(rule, Sgd):
+            torch._fused_sgd_(
+                parameters,
+                gradients,
+                moments[0] if moments else [],
+                weight_decay=rule.weight_decay,
+                momentum=rule.momentum,
+                lr=rate,
+                dampening=0.0,
+                nesterov=False,
+                maximize=False,
+                is_first_step=False,  # the moments start at zero
+            )
+            return
+        first, second = moments
         torch._fused_adam_(
             parameters,
             gradients,
@@ -104,20 +126,3 @@ class Learner:
             amsgrad=False,
             maximize=False,
         )
-
-    def _sgd(self, rule: Sgd, rate: Rate, alive: Tensor | None) -> None:
-        direction = self.gradient
-        if rule.weight_decay:
-            direction = direction.add(self.parameters, alpha=rule.weight_decay)
-        if rule.momentum:
-            velocity = self.moments[0]
-            moved = torch.add(direction, velocity, alpha=rule.momentum)
-            direction = moved if alive is None else torch.where(alive[:, None], moved, velocity)
-            velocity.copy_(direction)
-        self.steps.add_(1 if alive is None else alive)
-        if alive is not None:
-            direction = direction.masked_fill(~alive[:, None], 0)
-        if isinstance(rate, Tensor) and rate.is_cuda:
-            self.parameters.addcmul_(direction, rate, value=-1)
-        else:
-            self.parameters.add_(direction, alpha=-float(rate))

@@ -47,7 +47,11 @@ def decoder(mirrored: Mlp, output: Activation) -> Mlp:
 def owner_head(sizes: Sizes, hosts: int, inputs: int, outputs: int) -> Mlp:
     """`W_h*H -> W_h -> 40 -> outputs`; without hosts the owner also squeezes as a host would (the paper's SimCLR)."""
     squeezing = (between(inputs, sizes.host_latent),) if hosts == 0 else ()
-    widths = (inputs, *squeezing, sizes.host_latent, OWNER_HIDDEN, outputs)
+    return leaky((inputs, *squeezing, sizes.host_latent, OWNER_HIDDEN, outputs))
+
+
+def leaky(widths: tuple[int, ...]) -> Mlp:
+    """A network with LeakyReLU after every layer but the last."""
     return Mlp(widths, _leaky_until("identity", len(widths) - 1))
 
 
