@@ -48,6 +48,14 @@ def short() -> tuple[str, ...]:
 
 
 @pytest.fixture
+def outages(tmp_path: Path) -> Path:
+    """A record in which a guest of digits is down in the rounds 7 .. 11."""
+    path = tmp_path / "outages.csv"
+    path.write_text("party,down,up\nrows-2-3,7,12\n")
+    return path
+
+
+@pytest.fixture
 def tables(tmp_path: Path) -> dict[str, Path]:
     """Two guests' tables and labels that depend on both."""
     rng = np.random.default_rng(0)

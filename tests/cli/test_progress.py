@@ -19,12 +19,8 @@ class Clock:
 
 def simulation(guests: int, owner: int, of_guests: int = 100, of_owner: int = 100) -> Any:
     """The part of a simulation that a display looks at, without hosts."""
-    settings = SimpleNamespace(guest_epochs=of_guests, owner_epochs=of_owner, replayed=0, communicated=0)
     return SimpleNamespace(
-        settings=settings,
-        guests=SimpleNamespace(epoch=guests),
-        hosts=SimpleNamespace(epoch=0, wanted=False),
-        owner=SimpleNamespace(epoch=owner),
+        epochs_left={"guests and hosts": of_guests - guests, "hosts, replay": 0, "owner": of_owner - owner},
         done=guests + owner,
         epochs=of_guests + of_owner,
         finished=guests == of_guests and owner == of_owner,

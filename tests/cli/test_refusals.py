@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
+from dvfl.cli import main
+
 Refusal = Callable[..., str]
 
 
@@ -23,10 +25,64 @@ def test_an_unknown_preset_gets_the_nearest_name(refusal: Refusal) -> None:
 
 
 @pytest.mark.parametrize(
-    "faults", ["guest", "guest:0.1", "gast:0.1:0.1", "guest:often:0.1", "guest:1.5:0.1", "guest:nan:1"]
-)
+    "faults",
+    [
+        "guest", "guest:0.1", "gast:0.1:0.1", "guest:often:0.1", "guest:1.5:0.1", "guest:nan:1", "host:0.1:-1",
+        "recorded:nowhere.csv", "delay:0", "delay:soon", "corrupt:sign:hosts", "corrupt:sign:hosts:guest-1",
+    ],
+)  # fmt: skip
 def test_wrong_faults_are_named(faults: str, refusal: Refusal) -> None:
     assert f"--faults {faults}" in refusal("--faults", faults)
+
+
+def test_recorded_outages_of_a_party_that_is_not_there(refusal: Refusal, outages: Path) -> None:
+    outages.write_text("party,down,up\nrows-0-1,1,2\nhost-2,1,2\n")
+    line = refusal("--strategy", "splitnn-zeros", "--faults", f"recorded:{outages}")
+    assert f"--faults recorded:{outages}: there is no party 'host-2'" in line and "hosts: host-1;" in line
+
+
+def test_a_record_with_a_wrong_row(refusal: Refusal, outages: Path) -> None:
+    outages.write_text("party,down,up\nrows-0-1,5,2\n")
+    assert f"--faults recorded:{outages}: " in refusal("--faults", f"recorded:{outages}")
+
+
+@pytest.mark.parametrize("faults", ["delay:2", "reorder:2", "duplicate:2", "corrupt:sign:hosts:rows-0-1"])
+@pytest.mark.parametrize("strategy", ["splitnn-wait", "splitnn-mean", "fedonce", "vafl", "vfb2"])
+def test_late_and_wrong_messages_where_they_are_not_defined(strategy: str, faults: str, refusal: Refusal) -> None:
+    assert f"--faults {faults}: only dvfl defines" in refusal("--strategy", strategy, "--faults", faults)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "option"),
+    [
+        ("dvfl", "--epochs"),
+        ("dvfl", "--retries"),
+        ("fedonce", "--epochs"),
+        ("splitnn-skip", "--period"),
+        ("splitnn-skip", "--guest-epochs"),
+        ("vafl", "--owner-epochs"),
+    ],
+)
+def test_options_of_another_strategy(strategy: str, option: str, refusal: Refusal) -> None:
+    assert f"{option} does not go with --strategy {strategy}" in refusal("--strategy", strategy, option, "2")
+
+
+@pytest.mark.parametrize("strategy", ["splitnn-skip", "splitnn-zeros", "vafl", "vfb2"])
+def test_faults_that_let_nobody_live_are_refused_before_anything_is_written(strategy: str, refusal: Refusal) -> None:
+    line = refusal("--strategy", strategy, "--faults", "guest:1:0")
+    assert "training cannot progress: with seed 0 every guest is dead" in line
+
+
+@pytest.mark.parametrize("strategy", ["dvfl", "fedonce", "fedonce-zeros"])
+def test_a_training_in_which_nobody_lives_ends_without_a_result(
+    strategy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--strategy", strategy, "--faults", "guest:1:0", "--out", str(tmp_path / "r")]
+    assert main(["train", "--quiet", *given]) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("dvfl: training cannot progress: with seed 0 every guest is dead") and captured.out == ""
+    assert [path.name for path in (tmp_path / "r").iterdir()] == ["config.json"]
 
 
 def test_a_batch_larger_than_the_data(refusal: Refusal) -> None:

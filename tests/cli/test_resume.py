@@ -15,6 +15,7 @@ from dvfl.cli import main
 from dvfl.files import sha256, write_json
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.encoding import GuestPhase
+from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.supervision import OwnerPhase
 
 LONG = (
@@ -73,6 +74,27 @@ def test_a_run_that_dies_under_the_owner_does_not_lose_phase_1(
     with monkeypatch.context() as patch:
         patch.setattr(GuestPhase, "advance", die)  # phase 1 is not run again
         assert main(["train", "--quiet", "--resume", "--out", "r"]) == 0
+    assert learned(Path("r")) == learned(Path("whole"))
+
+
+@pytest.mark.parametrize("strategy", ["splitnn-buffer", "vafl"])
+def test_an_interrupted_split_network_resumes_to_the_same_result(
+    strategy: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["train", "--quiet", "--strategy", strategy, "--epochs", "6", "--seeds", "2", "--faults", "guest:0.2:0.5"]
+    assert main([*given, "--out", "whole"]) == 0
+    advance = EndToEnd.advance
+
+    def interrupted(self: EndToEnd) -> None:
+        advance(self)
+        if self.done == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EndToEnd, "advance", interrupted)
+        assert main([*given, "--out", "r"]) == 130
+    assert "interrupted after 3 of 6 epochs" in capsys.readouterr().err
+    assert main(["train", "--quiet", "--resume", "--out", "r"]) == 0
     assert learned(Path("r")) == learned(Path("whole"))
 
 
@@ -150,6 +172,26 @@ def test_resuming_with_another_setting_names_it(
 
 def test_resuming_with_the_same_options_is_fine(begun: Path, short: tuple[str, ...]) -> None:
     assert main(["train", *short, "--dataset", "digits", "--hosts", "4", "--resume", "--out", str(begun)]) == 0
+
+
+@pytest.mark.parametrize("strategy", ["splitnn-skip", "fedonce"])
+def test_resuming_with_a_number_of_hosts_that_has_no_effect_is_fine(strategy: str) -> None:
+    few = ["--epochs", "1"] if strategy == "splitnn-skip" else ["--guest-epochs", "1", "--owner-epochs", "1"]
+    given = ["train", "--quiet", "--strategy", strategy, *few, "--hosts", "4", "--out", "r"]
+    assert main(given) == 0
+    Path("r/result.json").unlink()
+    assert main([*given, "--resume"]) == 0
+
+
+def test_a_run_with_recorded_outages_resumes_from_another_folder(
+    outages: Path, short: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["train", *short, "--faults", f"recorded:{outages.name}", "--out", "r"]) == 0
+    run = Path("r").absolute()
+    (run / "result.json").unlink()
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert main(["train", "--quiet", "--resume", "--out", str(run)]) == 0
 
 
 def test_resuming_with_other_data_is_refused(

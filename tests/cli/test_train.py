@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 from dvfl.cli import main
-from dvfl.strategies import storage
+from dvfl.strategies import STRATEGIES, storage
+from dvfl.strategies.settings import Settings
 
 SCHEMA = {
     "strategy", "dataset", "preset", "hosts", "faults", "device", "seeds", "accuracy", "accuracy_mean",
@@ -43,6 +44,87 @@ def test_result_json_has_the_promised_fields(short: tuple[str, ...]) -> None:
     seconds = r["seconds"]
     assert isinstance(seconds, dict) and set(seconds) == {"guests", "hosts", "owner", "total"}
     assert seconds["total"] >= max(seconds["guests"], seconds["hosts"], seconds["owner"]) > 0
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_result_json_of_every_strategy_has_the_promised_fields(name: str) -> None:
+    few = ["--epochs", "2"]
+    if STRATEGIES[name].settings is Settings:
+        few = ["--guest-epochs", "1", "--host-epochs", "1", "--owner-epochs", "2"]
+    faults = "host:0:0" if name == "splitnn-wait" else "connection:0.1:0.5"
+    assert main(["train", "--quiet", "--strategy", name, *few, "--seeds", "2", "--faults", faults, "--out", "r"]) == 0
+    r = result("r")
+    assert set(r) == SCHEMA | ({"requests_repeated"} if name in ("splitnn-wait", "fedonce") else set())
+    assert (r["strategy"], r["hosts"], r["faults"], r["status"]) == (name, 4 if name == "dvfl" else 1, [faults], "ok")
+    accuracy = r["accuracy"]
+    assert isinstance(accuracy, list) and len(accuracy) == 2 and all(0 <= a <= 100 for a in accuracy)
+    assert r["accuracy_mean"] == pytest.approx(np.mean(accuracy))
+    assert r["accuracy_2sigma"] == pytest.approx(2 * np.std(accuracy, ddof=1))
+    seconds, sent = r["seconds"], r["megabytes_sent_per_guest"]
+    assert isinstance(seconds, dict) and set(seconds) == {"guests", "hosts", "owner", "total"}
+    assert isinstance(sent, float) and sent > 0
+    files = {"config.json", "result.json", "history.json", "models", "report.html"}
+    assert {path.name for path in Path("r").iterdir()} == files
+
+
+def test_waiting_in_vain_is_a_result_without_numbers(outages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--strategy", "splitnn-wait", "--seeds", "2", "--faults", f"recorded:{outages}", "--out", "r"]
+    assert main(["train", "--quiet", *given]) == 0
+    r = result("r")
+    assert (r["status"], r["accuracy"]) == ("stalled at round 7", [None, None])
+    assert (r["accuracy_mean"], r["accuracy_2sigma"]) == (None, None)
+    assert re.search(r"^status +stalled at round 7$", capsys.readouterr().out, re.MULTILINE)
+    assert "seed 1 at round 7" in Path("r/report.html").read_text()
+
+
+def test_with_retries_waiting_gets_through_and_counts_what_it_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--strategy", "splitnn-wait", "--epochs", "2", "--faults", "guest:0.1:0.5"]
+    assert main(["train", "--quiet", *given, "--out", "impatient"]) == 0
+    assert str(result("impatient")["status"]).startswith("stalled at round ")
+    capsys.readouterr()
+    assert main(["train", "--quiet", *given, "--retries", "60", "--out", "patient"]) == 0
+    r = result("patient")
+    assert r["status"] == "ok" and isinstance(r["requests_repeated"], int) and r["requests_repeated"] > 0
+    assert f"asked again     {r['requests_repeated']:,}" in capsys.readouterr().out
+    assert main(["train", "--quiet", *given[:-2], "--out", "calm"]) == 0
+    assert result("calm")["accuracy"] == r["accuracy"]
+
+
+def test_a_number_of_hosts_for_a_strategy_that_has_one_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--strategy", "splitnn-zeros", "--epochs", "1", "--hosts", "4", "--out", "r"]) == 0
+    assert capsys.readouterr().err.splitlines()[0] == "splitnn-zeros has one host; --hosts 4 has no effect"
+    assert result("r")["hosts"] == 1
+
+
+@pytest.mark.parametrize("strategy", ["dvfl", "splitnn-zeros"])
+def test_recorded_outages_are_read_from_their_file(strategy: str, outages: Path, short: tuple[str, ...]) -> None:
+    few = short if strategy == "dvfl" else ("--quiet", "--epochs", "2")
+    given = ["train", *few, "--strategy", strategy]
+    assert main([*given, "--faults", f"recorded:{outages}", "--out", "r"]) == 0
+    assert main([*given, "--out", "calm"]) == 0
+    assert result("r")["faults"] == [f"recorded:{outages}"]
+    models = [Path(run, "models", "guest-2.safetensors").read_bytes() for run in ("r", "calm")]
+    assert models[0] != models[1]
+
+
+@pytest.mark.parametrize("faults", [("delay:3", "reorder:2", "duplicate:4"), ("corrupt:noise:hosts:rows-0-1",)])
+def test_late_and_wrong_messages_are_dvfls_to_bear(faults: tuple[str, ...], short: tuple[str, ...]) -> None:
+    given = [part for text in faults for part in ("--faults", text)]
+    assert main(["train", *short, *given, "--out", "r"]) == 0
+    assert result("r")["faults"] == list(faults)
+
+
+def test_the_report_of_a_split_network_says_that_gradients_go_back() -> None:
+    assert main(["train", "--quiet", "--strategy", "splitnn-skip", "--epochs", "1", "--out", "r"]) == 0
+    page = Path("r/report.html").read_text()
+    assert "gradients go <b>back</b>" in page and "and as much sent back" in page
+    assert "Nothing flows back" not in page
+
+
+def test_a_split_network_for_a_regression_has_r2() -> None:
+    given = ["--strategy", "splitnn-zeros", "--dataset", "diabetes", "--epochs", "2", "--out", "r"]
+    assert main(["train", "--quiet", *given]) == 0
+    assert set(result("r")) == SCHEMA | {"r2", "r2_mean", "r2_2sigma"}
 
 
 def test_megabytes_are_those_of_the_rounds(short: tuple[str, ...]) -> None:

@@ -11,15 +11,15 @@ import pytest
 from dvfl.data import load
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.experiments import run_folder
-from dvfl.experiments.traffic import megabytes_sent_per_guest, traffic
-from dvfl.parties.faults import Fault
+from dvfl.parties.faults import NO_FAULTS, Fault, Faults
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
+from dvfl.strategies.simulation import megabytes_sent_per_guest
 
 SETTINGS = Settings(guest_epochs=2, host_epochs=3, owner_epochs=2)
 
 
-def page(data: VerticalData, settings: Settings, folder: Path, seeds: int = 1, faults: tuple[Fault, ...] = ()) -> str:
+def page(data: VerticalData, settings: Settings, folder: Path, seeds: int = 1, faults: Faults = NO_FAULTS) -> str:
     simulation = Dvfl(data, settings, range(seeds), faults=faults)
     simulation.run()
     simulation.watch.seconds["total"] = 1.0
@@ -30,7 +30,7 @@ def page(data: VerticalData, settings: Settings, folder: Path, seeds: int = 1, f
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
-    faults = (Fault("connection", 0.3, 0.5),)
+    faults = Faults((Fault("connection", 0.3, 0.5),))
     return page(load("digits"), SETTINGS, tmp_path_factory.mktemp("runs") / "r", seeds=2, faults=faults)
 
 
@@ -113,11 +113,13 @@ def test_what_is_sent_is_the_papers_sum_on_mnist_sizes() -> None:
     data = VerticalData("like mnist", tables, y, y[:1], tuple("0123456789"), sizes="mnist")
     simulation = Dvfl(data, Settings(), [0])
     # The appendix on communication: H x floor(N / K) x rows x 80 x 32 bits.
-    assert megabytes_sent_per_guest(simulation) == pytest.approx(4 * 20 * rows * 80 * 32 / 8 / 1e6)
-    assert [flow.sender for flow in traffic(simulation).collected] == ["host-1", "host-2", "host-3", "host-4"]
+    assert megabytes_sent_per_guest(simulation.flows()) == pytest.approx(4 * 20 * rows * 80 * 32 / 8 / 1e6)
+    collected = [flow.sender for flow in simulation.flows() if flow.leg == "hosts"]
+    assert collected == ["host-1", "host-2", "host-3", "host-4"]
 
 
 def test_hosts_without_parameters_are_sent_encodings_only_once() -> None:
     simulation = Dvfl(load("wine"), replace(SETTINGS, host_model="concatenate", hosts=2), [0])
-    sent = traffic(simulation)
-    assert sent.pushes == [] and sent.encodings[0].messages == 2
+    sent = [flow for flow in simulation.flows() if flow.leg == "guests"]
+    assert {flow.when for flow in sent} == {"once, after it"}
+    assert sent[0].messages == 2

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
+from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.host import Host
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.rounds import Stopwatch
@@ -28,14 +29,18 @@ Bools = NDArray[np.bool_]
 
 
 class Script:
-    """A fault chain whose states are written down beforehand."""
+    """Fault chains whose states are written down beforehand, round by round."""
 
     def __init__(self, states: Bools) -> None:
         self.states, self.drawn = states, 0
 
-    def draw(self, requests: int) -> Bools:
-        self.drawn += requests
-        return self.states[self.drawn - requests : self.drawn]
+    def draw(self, start: int, count: int) -> Bools:
+        assert start == self.drawn, "rounds are asked about one after the other"
+        self.drawn += count
+        return self.states[start : start + count]
+
+    def lost_for_good(self) -> Bools:
+        return np.zeros(REPLICAS, bool)
 
 
 def phase(capacity: int, replayed: int = REPLAYED, **options: Any) -> HostPhase:
@@ -45,7 +50,7 @@ def phase(capacity: int, replayed: int = REPLAYED, **options: Any) -> HostPhase:
     )
     stack = Stack(Shape(COLUMNS, (False,) * GUESTS, "table", 2), chosen, range(REPLICAS), CPU)
     assert stack.joint == W_G
-    return HostPhase(stack, [f"guest-{i}" for i in range(GUESTS)], ITERATIONS, (), Stopwatch(CPU))
+    return HostPhase(stack, [f"guest-{i}" for i in range(GUESTS)], ITERATIONS, [NO_FAULTS] * REPLICAS, Stopwatch(CPU))
 
 
 def value(number: int, replica: int, guest: int) -> float:
@@ -146,10 +151,8 @@ def test_hosts_read_what_was_written_however_small_the_ring(
     up = states(rng, hosts_live, rounds + REPLAYED * ITERATIONS, REPLICAS, HOSTS)
     hosts, heard = phase(capacity), Heard()
     model = Model(hosts.capacity)
-    hosts.chains = {  # type: ignore[assignment]
-        "connection": [] if links is None else [Script(links)],
-        "host": [] if up is None else [Script(up)],
-    }
+    hosts.links = None if links is None else Script(links)  # type: ignore[assignment]
+    hosts.chains = None if up is None else Script(up)  # type: ignore[assignment]
     everyone = np.ones((REPLICAS, HOSTS, GUESTS), bool)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -163,7 +166,7 @@ def test_hosts_read_what_was_written_however_small_the_ring(
                 numbers = hosts.make_room(count)
                 for number in numbers:
                     push(hosts, int(number))
-                hosts.receive(numbers, None if alive is None else alive[t : t + count], listens=True)
+                hosts.receive(t, numbers, None if alive is None else alive[t : t + count], listens=True)
                 for number in range(t, t + count):
                     arrives = everyone.copy()
                     if alive is not None:
@@ -224,11 +227,11 @@ def test_shuffled_replay_gives_every_host_inputs_of_its_own_from_the_history() -
     hosts, heard = phase(EPOCHS * ITERATIONS, replay="shuffled"), Heard()
     with pytest.MonkeyPatch.context() as monkeypatch:
         heard.listen(hosts, monkeypatch)
-        for _ in range(EPOCHS):
+        for epoch in range(EPOCHS):
             numbers = hosts.make_room(ITERATIONS)
             for number in numbers:
                 push(hosts, int(number))
-            hosts.receive(numbers, None, listens=True)
+            hosts.receive(epoch * ITERATIONS, numbers, None, listens=True)
             hosts.close_epoch()
         heard.rounds.clear()
         while not hosts.finished:

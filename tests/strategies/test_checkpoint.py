@@ -1,44 +1,119 @@
 """A simulation that was interrupted goes on to the same end."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from dvfl.data.vertical import VerticalData
-from dvfl.parties.faults import Fault
+from dvfl.parties.corruption import Corruption
+from dvfl.parties.faults import NO_FAULTS, Fault, Faults
+from dvfl.parties.lateness import Lateness
+from dvfl.parties.learner import Adam, Sgd
+from dvfl.parties.outages import Outage, Outages
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.checkpoint import restore, save
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
+from dvfl.strategies.simulation import History, Simulation
 
+SEEDS = (1, 2)
 SETTINGS = Settings(
     hosts=2, batch=64, guest_epochs=3, host_epochs=5, owner_epochs=3, guest_dropout=0.2, host_dropout=0.2
 )
-FAULTS = (Fault("connection", 0.3, 0.5), Fault("guest", 0.3, 0.3), Fault("host", 0.3, 0.3))
 EPOCHS = 3 + 2 + 3
+SPLIT = SplitSettings(
+    epochs=5,
+    guest_rule=Sgd(0.5, momentum=0.5),
+    host_rule=Adam(1e-2),
+    schedule="cosine",
+    dropout=0.2,
+    patience=1,
+    retries=1,
+)
+CRASHES = (Fault("connection", 0.3, 0.5), Fault("guest", 0.3, 0.3), Fault("host", 0.3, 0.3))
+RECORD = Outages("record", (Outage("guest-2", 5, 12), Outage("guest-3>host-1", 17, 23), Outage("host-1", 33, 36)))
+FAULTS = {
+    "calm": NO_FAULTS,
+    "faulty": Faults(CRASHES),
+    "late": Faults(
+        (CRASHES[0],), RECORD, Lateness(delay=7, reorder=5, duplicate=3), Corruption("noise", "hosts", "guest-1")
+    ),
+    "wrong": Faults(corruption=Corruption("permute", "owner", "guest-1")),
+}
 
 
-def fresh(data: VerticalData, faults: tuple[Fault, ...]) -> Dvfl:
-    return Dvfl(data, SETTINGS, (1, 2), faults=faults)
+def check_resumed(name: str, data: VerticalData, settings: AnySettings, faults: Any, epochs: int, path: Path) -> None:
+    """Saved after some epochs and restored into a fresh one, a simulation ends like one that was never interrupted."""
+    whole, first, second = (STRATEGIES[name](data, settings, SEEDS, faults=faults) for _ in range(3))
+    for _ in range(epochs):
+        if not first.finished:  # stopped early
+            first.advance()
+    save(first, path)
+    restore(second, path)
+    assert (second.phase, second.done, second.finished) == (first.phase, first.done, first.finished)
+    assert (second.stalled, second.epochs_left) == (first.stalled, first.epochs_left)
+    for simulation in (whole, first, second):
+        simulation.run()
+    check_same(whole, first)
+    check_same(whole, second)
 
 
-@pytest.mark.parametrize("faults", [(), FAULTS], ids=["calm", "faulty"])
+def check_same(one: Simulation, other: Simulation) -> None:
+    """Equal to the last bit."""
+    np.testing.assert_array_equal(one.scores(), other.scores())
+    assert torch.equal(one.outputs(), other.outputs())
+    assert (one.stalled, one.done) == (other.stalled, other.done)
+    np.testing.assert_array_equal(np.array(one.repeated), np.array(other.repeated))
+    for role in History.__dataclass_fields__:
+        ours, theirs = (getattr(simulation.history(), role) for simulation in (one, other))
+        assert len(ours) == len(theirs) and all(torch.equal(*pair) for pair in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("epochs", range(EPOCHS + 1))
 def test_a_restored_simulation_ends_like_one_that_was_never_interrupted(
-    digits: VerticalData, tmp_path: Path, epochs: int, faults: tuple[Fault, ...]
+    digits: VerticalData, tmp_path: Path, epochs: int, kind: str
 ) -> None:
-    first = fresh(digits, faults)
-    for _ in range(epochs):
-        first.advance()
+    check_resumed("dvfl", digits, SETTINGS, FAULTS[kind], epochs, tmp_path / "checkpoint.safetensors")
+
+
+@pytest.mark.parametrize(("epochs", "validation"), [(1, 0.2), (3, 0.2), (2, 0.0), (5, 0.0)])
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if STRATEGIES[name].settings is SplitSettings])
+def test_a_restored_split_network_ends_like_one_that_was_never_interrupted(
+    digits: VerticalData, tmp_path: Path, name: str, epochs: int, validation: float
+) -> None:
+    faults = (replace(FAULTS["faulty"], outages=RECORD), NO_FAULTS)
+    settings = replace(SPLIT, validation=validation)
+    check_resumed(name, digits, settings, faults, epochs, tmp_path / "checkpoint.safetensors")
+
+
+@pytest.mark.parametrize(("epochs", "standardise"), [(1, False), (3, True), (4, False), (5, True)])
+@pytest.mark.parametrize("name", ["fedonce", "fedonce-zeros"])
+def test_restored_guests_that_send_once_end_like_those_that_were_never_interrupted(
+    digits: VerticalData, tmp_path: Path, name: str, epochs: int, standardise: bool
+) -> None:
+    settings = replace(SETTINGS, hosts=0, standardise=standardise)
+    faults = (FAULTS["faulty"], FAULTS["faulty"])
+    check_resumed(name, digits, settings, faults, epochs, tmp_path / "checkpoint.safetensors")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_seconds_spent_are_kept(digits: VerticalData, tmp_path: Path, name: str) -> None:
+    settings = SETTINGS if STRATEGIES[name].settings is Settings else SPLIT
+    first, second = (STRATEGIES[name](digits, settings, SEEDS) for _ in range(2))
+    first.advance()
     save(first, tmp_path / "checkpoint.safetensors")
-    second = fresh(digits, faults)
     restore(second, tmp_path / "checkpoint.safetensors")
-    assert (second.phase, second.done) == (first.phase, first.done)
-    first.run()
-    second.run()
-    np.testing.assert_array_equal(first.scores(), second.scores())
-    assert torch.equal(first.outputs(), second.outputs())
-    for party in ("guests", "hosts", "owner"):
-        ours, theirs = (getattr(simulation, party).losses for simulation in (first, second))
-        assert torch.equal(torch.stack(ours), torch.stack(theirs))
+    assert second.watch.totals() == first.watch.totals() != {}
+
+
+def test_waiting_that_has_stalled_is_restored_as_it_was(digits: VerticalData, tmp_path: Path) -> None:
+    faults = (Faults(outages=Outages("record", (Outage("guest-1", 12, 13),))), NO_FAULTS)
+    settings = replace(SPLIT, validation=0.0)
+    check_resumed("splitnn-wait", digits, settings, faults, 3, tmp_path / "checkpoint.safetensors")
+    simulation = STRATEGIES["splitnn-wait"](digits, settings, SEEDS, faults=faults)
+    restore(simulation, tmp_path / "checkpoint.safetensors")
+    assert simulation.stalled == [12, None]

@@ -10,22 +10,24 @@ from torch import Tensor, nn
 
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import Fault
+from dvfl.parties.faults import NO_FAULTS, Fault, Faults
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Adam
+from dvfl.parties.outages import Outage, Outages
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import Settings
 
 SEEDS = (5, 11)
 FAULTS = {
-    "none": (),
-    "connection": (Fault("connection", 0.3, 0.1),),
-    "guest": (Fault("guest", 0.3, 0.1),),
-    "host": (Fault("host", 0.3, 0.1),),
-    "all": (Fault("connection", 0.3, 0.5), Fault("guest", 0.1, 0.1), Fault("host", 0.3, 0.1)),
+    "none": NO_FAULTS,
+    "connection": Faults((Fault("connection", 0.3, 0.1),)),
+    "guest": Faults((Fault("guest", 0.3, 0.1),)),
+    "host": Faults((Fault("host", 0.3, 0.1),)),
+    "all": Faults((Fault("connection", 0.3, 0.5), Fault("guest", 0.1, 0.1), Fault("host", 0.3, 0.1))),
 }
+NEVER = 1e-30  # R_u of those that rejoin so rarely that no test lives to see it
 QUICK = Settings(
     hosts=2,
     batch=32,
@@ -63,7 +65,7 @@ def trained(data: VerticalData, settings: Settings, seeds: tuple[int, ...] = SEE
 
 
 def check_replica_is_itself(
-    data: VerticalData, settings: Settings, faults: tuple[Fault, ...], number: int, **options: object
+    data: VerticalData, settings: Settings, faults: Faults, number: int, **options: object
 ) -> None:
     stack = trained(data, settings, faults=faults, **options)
     alone = trained(data, settings, (SEEDS[number],), faults=faults, **options)
@@ -98,8 +100,8 @@ def test_a_replica_with_party_wise_dropout_is_that_seed_trained_alone(digits: Ve
 
 def test_a_replica_that_stops_early_is_that_seed_trained_alone(digits: VerticalData) -> None:
     settings = replace(QUICK, validation=0.2, patience=1, owner_epochs=40)
-    check_replica_is_itself(digits, settings, (), 0)
-    check_replica_is_itself(digits, settings, (), 1)
+    check_replica_is_itself(digits, settings, NO_FAULTS, 0)
+    check_replica_is_itself(digits, settings, NO_FAULTS, 1)
 
 
 def test_the_same_seed_gives_the_same_training_twice(digits: VerticalData) -> None:
@@ -243,7 +245,7 @@ def test_a_tiny_budget_still_trains(digits: VerticalData, kind: str) -> None:
 
 
 def test_dead_guests_and_deaf_hosts_do_not_move_and_training_goes_on(digits: VerticalData) -> None:
-    simulation = trained(digits, QUICK, faults=(Fault("guest", 1, 0),))
+    simulation = trained(digits, QUICK, faults=Faults((Fault("guest", 1, NEVER),)))
     untrained = learned(Dvfl(digits, QUICK, SEEDS))
     after = learned(simulation)
     assert torch.equal(after["guests (0, 1, 2, 3)"], untrained["guests (0, 1, 2, 3)"])
@@ -253,26 +255,15 @@ def test_dead_guests_and_deaf_hosts_do_not_move_and_training_goes_on(digits: Ver
 
 
 def test_hosts_that_are_never_up_do_not_move_and_training_goes_on(digits: VerticalData) -> None:
-    simulation = trained(digits, QUICK, faults=(Fault("host", 1, 0),))
+    simulation = trained(digits, QUICK, faults=Faults((Fault("host", 1, NEVER),)))
     assert torch.equal(learned(simulation)["hosts"], learned(Dvfl(digits, QUICK, SEEDS))["hosts"])
     assert np.isfinite(simulation.scores()).all()
 
 
-class FirstGuestDead:
-    """A chain in which one guest is dead from the start and the others never die."""
-
-    drawn = 0
-
-    def draw(self, requests: int) -> np.ndarray:
-        states = np.ones((requests, len(SEEDS), 4), bool)
-        states[:, :, 0] = False
-        return states
-
-
 def test_one_guest_dead_from_the_start_is_absent_and_the_others_train(digits: VerticalData) -> None:
-    simulation = Dvfl(digits, QUICK, SEEDS)
+    faults = Faults(outages=Outages("record", (Outage("guest-1", 0, None),)))
+    simulation = Dvfl(digits, QUICK, SEEDS, faults=faults)
     untrained = learned(simulation)
-    simulation.guests.chains = [FirstGuestDead()]  # type: ignore[list-item]
     simulation.run()
     after = learned(simulation)
     dead, *others = after["guests (0, 1, 2, 3)"].unflatten(1, (4, -1)).unbind(1)

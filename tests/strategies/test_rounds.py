@@ -1,5 +1,6 @@
 """Rounds in pieces on threads, and the feed."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -7,25 +8,29 @@ import pytest
 import torch
 
 from dvfl.data import VerticalData, load
-from dvfl.parties.faults import Fault
-from dvfl.strategies import machine
+from dvfl.parties.faults import Fault, Faults
+from dvfl.parties.learner import Adam
+from dvfl.strategies import STRATEGIES, machine
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.rounds import Feed, Rounds, cut
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.settings import Settings, SplitSettings
 
 CPU = torch.device("cpu")
+FAULTS = Faults((Fault("guest", 0.3, 0.3), Fault("connection", 0.3, 0.3), Fault("host", 0.3, 0.3)))
 
 
 @pytest.fixture
-def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every stack is cut in three, whatever its size and the machine's."""
+    before = torch.get_num_threads()
     monkeypatch.setattr(machine, "_WORTH_THREADS", 0)
-    monkeypatch.setattr(machine.torch, "get_num_threads", lambda: 3)
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
 
 
 def outputs(data: VerticalData, settings: Settings) -> torch.Tensor:
-    faults = [Fault("guest", 0.3, 0.3), Fault("connection", 0.3, 0.3), Fault("host", 0.3, 0.3)]
-    simulation = Dvfl(data, settings, (0, 1), faults=faults)
+    simulation = Dvfl(data, settings, (0, 1), faults=FAULTS)
     simulation.run()
     return simulation.outputs()
 
@@ -37,6 +42,20 @@ def test_a_stack_cut_over_threads_learns_what_the_whole_does(request: pytest.Fix
     whole = outputs(data, settings)
     request.getfixturevalue("three_threads")
     torch.testing.assert_close(outputs(data, settings), whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if STRATEGIES[name].settings is SplitSettings])
+def test_a_split_network_cut_over_threads_learns_what_the_whole_does(name: str, request: pytest.FixtureRequest) -> None:
+    data, settings = load("digits"), SplitSettings(epochs=2, dropout=0.3, guest_rule=Adam(1e-3), retries=20)
+
+    def outputs() -> torch.Tensor:
+        simulation = STRATEGIES[name](data, settings, range(4), faults=FAULTS)
+        simulation.run()
+        return simulation.outputs()
+
+    whole = outputs()
+    request.getfixturevalue("three_threads")
+    torch.testing.assert_close(outputs(), whole, rtol=1e-3, atol=1e-4)
 
 
 def test_an_error_on_a_thread_is_raised(three_threads: None) -> None:

@@ -15,7 +15,9 @@ from torch import nn
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.endtoend import EndToEnd
+from dvfl.strategies.settings import Settings, SplitSettings
+from dvfl.strategies.splitnn import SplitNN
 from dvfl.strategies.storage import MANIFEST, load, save
 
 SEEDS = (3, 4)
@@ -129,6 +131,44 @@ def test_a_missing_file_is_named(folder: Path) -> None:
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no manifest\.json"):
         load(tmp_path)
+
+
+def test_the_folder_of_a_split_network_is_refused(digits: VerticalData, tmp_path: Path) -> None:
+    EndToEnd(digits, SplitSettings(), SEEDS, algorithm=SplitNN("zeros")).save(tmp_path, {})
+    with pytest.raises(UserError, match=r"manifest\.json"):
+        load(tmp_path)
+
+
+def test_a_split_network_has_a_file_for_each_party_with_names_that_pytorch_knows(
+    digits: VerticalData, tmp_path: Path
+) -> None:
+    simulation = EndToEnd(digits, SplitSettings(epochs=1), SEEDS, algorithm=SplitNN("zeros"))
+    simulation.run()
+    simulation.save(tmp_path, {"note": "mine"})
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        MANIFEST,
+        *(f"{party}.safetensors" for party in ("guest-1", "guest-2", "guest-3", "guest-4", "host-1")),
+    }
+    parties = {
+        name: load_file(tmp_path / f"{name}.safetensors")
+        for name in ("guest-1", "guest-2", "guest-3", "guest-4", "host-1")
+    }
+    codes = []
+    for number, guest in enumerate(digits.guests):
+        code = torch.from_numpy(guest.test)
+        for layer in range(2):
+            weight, bias = (parties[f"guest-{number + 1}"][f"encoder.{layer}.{part}"][1] for part in ("weight", "bias"))
+            code = nn.functional.leaky_relu(nn.functional.linear(code, weight, bias))
+        codes.append(code)
+    x = torch.cat(codes, 1)
+    for layer, activate in enumerate(
+        (torch.relu, torch.relu, nn.functional.leaky_relu, nn.functional.leaky_relu, None)
+    ):
+        weight, bias = (parties["host-1"][f"head.{layer}.{part}"][1] for part in ("weight", "bias"))
+        x = nn.functional.linear(x, weight, bias)
+        x = x if activate is None else activate(x)
+    torch.testing.assert_close(x, simulation.outputs()[1], rtol=1e-4, atol=1e-5)
 
 
 def rewritten(folder: Path, **changes: Any) -> None:

@@ -1,6 +1,6 @@
 """What `dvfl train` was told, completed: by defaults in a new run, by the folder's config.json in a resumed one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -8,11 +8,12 @@ from typing import Any, cast
 import torch
 
 from dvfl.data import ColumnEncoder, VerticalData, load, load_tables
+from dvfl.data.outages import read_outages
 from dvfl.errors import UserError
-from dvfl.parties.faults import Fault
+from dvfl.parties.faults import Faults
 from dvfl.strategies import strategy
 from dvfl.strategies.presets import check_preset, preset
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.settings import AnySettings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
 
@@ -40,7 +41,7 @@ class Plan:
     seeds: int
     faults: list[str]
     device: str
-    settings: Settings | None  # None before the data are known: presets depend on them
+    settings: AnySettings | None  # None before the data are known: presets depend on them
     overrides: dict[str, int]
 
     @property
@@ -55,7 +56,7 @@ def fresh(given: Given) -> Plan:
     _check_data(data)
     if "tables" not in data:
         data.setdefault("dataset", "digits")
-    faults = [str(Fault.parse(text)) for text in given.faults or ()]
+    faults = parse_faults(given.faults or ()).texts
     plan = Plan(
         data,
         strategy=given.strategy or "dvfl",
@@ -66,19 +67,24 @@ def fresh(given: Given) -> Plan:
         settings=None,
         overrides={name: value for name, value in given.overrides.items() if value is not None},
     )
-    strategy(plan.strategy)
     check_preset(plan.preset)
+    can_set = strategy(plan.strategy).settings.names() | {"hosts"}  # a fixed number of hosts is noted, not refused
+    for name in plan.overrides:
+        if name not in can_set:
+            raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
+    if "retries" in plan.overrides and plan.strategy != "splitnn-wait":
+        raise UserError("--retries goes with --strategy splitnn-wait alone")
     return plan
 
 
 def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
     """The plan that a run folder was begun with; an option that says otherwise is refused."""
-    settings = Settings.from_dict(config["settings"])
+    settings = strategy(config["strategy"]).settings.from_dict(config["settings"])
     data = dict(config["data"])
     asked = _plain(given.data)
     if "data_dir" in asked:  # only where to look: config.json knows what the data must be
         data["data_dir"] = asked.pop("data_dir")
-    faults = None if given.faults is None else [str(Fault.parse(text)) for text in given.faults]
+    faults = None if given.faults is None else parse_faults(given.faults).texts
     for name, value in (
         *((name, (value, data.get(name))) for name, value in asked.items()),
         ("strategy", (given.strategy, config["strategy"])),
@@ -86,7 +92,11 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
         ("seeds", (given.seeds, len(config["seeds"]))),
         ("faults", (faults, config["faults"])),
         ("device", (None if given.device == "auto" else given.device, config["device"])),
-        *((name, (value, getattr(settings, name))) for name, value in given.overrides.items()),
+        *(
+            (name, (value, getattr(settings, name, None)))
+            for name, value in given.overrides.items()
+            if name != "hosts" or config["strategy"] == "dvfl"  # all others have one, whatever is said
+        ),
     ):
         if value[0] is not None and value[0] != value[1]:
             raise UserError(
@@ -116,11 +126,19 @@ def read_data(plan: Plan) -> tuple[VerticalData, tuple[ColumnEncoder, ...]]:
     return loaded.data, loaded.encoders
 
 
-def settle(plan: Plan, data: VerticalData) -> Settings:
+def settle(plan: Plan, data: VerticalData) -> AnySettings:
     """The settings: the preset's for these data, and what was said otherwise."""
     if plan.settings is not None:
         return plan.settings
-    return replace(preset(plan.preset, data), **cast(dict[str, Any], plan.overrides))
+    overrides = cast(dict[str, Any], dict(plan.overrides))
+    if plan.strategy != "dvfl":
+        overrides.pop("hosts", None)  # all others have one
+    return replace(preset(plan.preset, data, plan.strategy), **overrides)
+
+
+def parse_faults(texts: Sequence[str]) -> Faults:
+    """The faults of one training; files of recorded outages are read, and their paths absolute from here on."""
+    return Faults.parse(texts, lambda path: replace(read_outages(path), source=str(Path(path).resolve())))
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:

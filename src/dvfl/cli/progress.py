@@ -8,10 +8,10 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.simulation import Simulation
 
 # What an epoch costs in proportion, for phases that have not begun; their own pace counts once they have.
-_COST = {"guests and hosts": 1.0, "hosts, replay": 0.7, "owner": 0.3}
+_COST = {"guests and hosts": 1.0, "hosts, replay": 0.7, "owner": 0.3, "guests and host": 1.0}
 
 _LINE_EVERY = 60.0  # seconds at most between two lines, so that nobody takes a long run for a dead one
 _LINE_APART = 2.0  # seconds at least
@@ -24,11 +24,11 @@ class Display(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-    def epoch(self, simulation: Dvfl, phase: str) -> None:
+    def epoch(self, simulation: Simulation, phase: str) -> None:
         """An epoch of that phase is over."""
 
 
-def display(simulation: Dvfl, quiet: bool) -> Display:
+def display(simulation: Simulation, quiet: bool) -> Display:
     """The one that suits where stderr goes."""
     if quiet:
         return Silence()
@@ -55,9 +55,9 @@ class Pace:
         known = next(reversed(self._epochs))
         return self.seconds(known) * _COST[phase] / _COST[known]
 
-    def left(self, simulation: Dvfl) -> float:
+    def left(self, simulation: Simulation) -> float:
         """Seconds until the end, unless the owner stops early."""
-        return sum(count * self.seconds(phase) for phase, count in _epochs_left(simulation).items() if count)
+        return sum(count * self.seconds(phase) for phase, count in simulation.epochs_left.items() if count)
 
 
 class Silence:
@@ -70,28 +70,28 @@ class Silence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def epoch(self, simulation: Dvfl, phase: str) -> None: ...
+    def epoch(self, simulation: Simulation, phase: str) -> None: ...
 
 
 class Lines(Silence):
     """A line at the first epoch, then about every tenth part of the run."""
 
-    def __init__(self, simulation: Dvfl) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self._pace = Pace()
         self._start = self._last = time.monotonic()
         self._told = simulation.done
         self._first = True
 
-    def epoch(self, simulation: Dvfl, phase: str) -> None:
+    def epoch(self, simulation: Simulation, phase: str) -> None:
         self._pace.note(phase)
         now = time.monotonic()
         since, tenth = now - self._last, (simulation.done - self._told) * 10 >= simulation.epochs
         if not (self._first or simulation.finished or since >= _LINE_EVERY or (tenth and since >= _LINE_APART)):
             return
         self._first, self._last, self._told = False, now, simulation.done
-        left = "done" if simulation.finished else f"about {_span(self._pace.left(simulation))} left"
+        left = "done" if simulation.finished else f"about {span(self._pace.left(simulation))} left"
         print(
-            f"{phase}: epoch {simulation.done} of {simulation.epochs}, {_span(now - self._start)}, {left}",
+            f"{phase}: epoch {simulation.done} of {simulation.epochs}, {span(now - self._start)}, {left}",
             file=sys.stderr,
             flush=True,
         )
@@ -100,7 +100,7 @@ class Lines(Silence):
 class Bar:
     """A bar with the phase, epochs, their rate and the time left."""
 
-    def __init__(self, simulation: Dvfl) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self._pace = Pace()
         self._progress = Progress(
             TextColumn("{task.description:<16}"),
@@ -123,7 +123,7 @@ class Bar:
     ) -> None:
         self._progress.stop()
 
-    def epoch(self, simulation: Dvfl, phase: str) -> None:
+    def epoch(self, simulation: Simulation, phase: str) -> None:
         self._pace.note(phase)
         rate = 1 / max(self._pace.seconds(phase), 1e-9)
         self._progress.update(
@@ -131,21 +131,12 @@ class Bar:
             description=phase,
             completed=simulation.done,
             rate=f"{rate:.1f}/s" if rate >= 0.1 else f"{60 * rate:.1f}/min",
-            left=f"{_span(self._pace.left(simulation))} left",
+            left=f"{span(self._pace.left(simulation))} left",
         )
 
 
-def _epochs_left(simulation: Dvfl) -> dict[str, int]:
-    s, hosts, owner = simulation.settings, simulation.hosts, simulation.owner
-    replayed = s.replayed - max(0, hosts.epoch - s.communicated) if hosts.wanted else 0
-    return {
-        "guests and hosts": s.guest_epochs - simulation.guests.epoch,
-        "hosts, replay": replayed,
-        "owner": 0 if simulation.finished else s.owner_epochs - (owner.epoch if owner else 0),
-    }
-
-
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Seconds as people read them."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

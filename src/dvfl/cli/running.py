@@ -10,16 +10,15 @@ import torch
 from safetensors import SafetensorError
 
 from dvfl.cli.interrupts import Interrupted, Interrupts
-from dvfl.cli.options import Given, fresh, read_data, resumed, settle
+from dvfl.cli.options import Given, fresh, parse_faults, read_data, resumed, settle
 from dvfl.cli.progress import Display, display
 from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.report import size
 from dvfl.experiments.run_folder import RunFolder
-from dvfl.parties.faults import Fault
 from dvfl.strategies import strategy
 from dvfl.strategies.checkpoint import restore, save
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.simulation import Simulation
 
 
 def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
@@ -38,7 +37,9 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
             path = run_folder.unused(out, f"{plan.name}-{plan.strategy}")
         data, encoders = read_data(plan)
         settings = settle(plan, data)
-        faults = [Fault.parse(text) for text in plan.faults]
+        faults = parse_faults(plan.faults)
+        if plan.strategy != "dvfl" and plan.overrides.get("hosts", 1) != 1:
+            _tell(f"{plan.strategy} has one host; --hosts {plan.overrides['hosts']} has no effect", quiet)
         simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
         if resume:
             folder.check_data(data)
@@ -52,19 +53,17 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
         _print_result(folder)
 
 
-def _train(simulation: Dvfl, folder: RunFolder, shown: Display, interrupts: Interrupts) -> None:
+def _train(simulation: Simulation, folder: RunFolder, shown: Display, interrupts: Interrupts) -> None:
     seconds = simulation.watch.seconds
     start = time.perf_counter() - seconds.get("total", 0.0)
     while not simulation.finished:
         phase = simulation.phase
-        opening = phase == "owner" and simulation.owner is None
-        if opening:  # what phase 1 cost is not lost any more; and the file is small, as the history is freed
-            simulation.watch.time("owner", lambda: _open(simulation))
-        else:
+        prepared = simulation.prepare()
+        if not prepared:
             simulation.advance()
             shown.epoch(simulation, phase)
         stopped = interrupts.noted is not None and not simulation.finished
-        if opening or stopped:
+        if prepared or stopped:
             seconds["total"] = time.perf_counter() - start
             save(simulation, folder.checkpoint)
         if stopped:
@@ -73,18 +72,14 @@ def _train(simulation: Dvfl, folder: RunFolder, shown: Display, interrupts: Inte
     seconds["total"] = time.perf_counter() - start
 
 
-def _open(simulation: Dvfl) -> None:
-    simulation.open_owner()
-
-
-def _stop(simulation: Dvfl, folder: RunFolder, interrupts: Interrupts) -> None:
+def _stop(simulation: Simulation, folder: RunFolder, interrupts: Interrupts) -> None:
     assert interrupts.noted is not None
     command = shlex.join(["dvfl", "train", "--resume", "--out", str(folder.path)])
     done = f"interrupted after {simulation.done} of {simulation.epochs} epochs"
     raise Interrupted(f"{done}; to continue: {command}", interrupts.noted)
 
 
-def _restore(simulation: Dvfl, folder: RunFolder) -> None:
+def _restore(simulation: Simulation, folder: RunFolder) -> None:
     if not folder.checkpoint.is_file():
         return  # ended before there was anything to keep: it begins again
     try:
@@ -113,6 +108,8 @@ def _lines(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str]]:
             "accuracy",
             f"{_number(result['accuracy_mean'], 2)} % ± {_number(result['accuracy_2sigma'], 2)} (2 sigma{spread})",
         )
+    stalled = [("status", result["status"])] if result["status"] != "ok" else []
+    repeated = [("asked again", f"{result['requests_repeated']:,}")] if "requests_repeated" in result else []
     return [
         ("dataset", result["dataset"]),
         ("strategy", result["strategy"]),
@@ -120,7 +117,9 @@ def _lines(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str]]:
         ("hosts", str(result["hosts"])),
         ("faults", ", ".join(result["faults"]) or "none"),
         ("seeds", str(seeds)),
+        *stalled,
         score if seeds > 1 else (score[0], score[1].split(" ±")[0]),
+        *repeated,
         ("seconds", ", ".join(f"{name} {seconds[name]:.1f}" for name in ("guests", "hosts", "owner", "total"))),
         ("sent per guest", f"{size(result['megabytes_sent_per_guest'])} MB"),
         ("report", str(folder.path / run_folder.REPORT)),
@@ -128,7 +127,7 @@ def _lines(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str]]:
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "not finite" if value is None else f"{value:.{digits}f}"
+    return "none" if value is None else f"{value:.{digits}f}"
 
 
 def _tell(line: str, quiet: bool) -> None:

@@ -20,7 +20,11 @@ def train(
     seeds: Annotated[int | None, typer.Option(min=1, help="Trainings at once, seeds 0 .. N-1; 1 by default.")] = None,
     faults: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND:R_d:R_u", help="connection, guest or host; R_d: dies, R_u: rejoins. May repeat."),
+        typer.Option(
+            metavar="KIND:R_d:R_u",
+            help="connection, guest or host; R_d: dies, R_u: rejoins. Or recorded:FILE, delay:D, reorder:D,"
+            " duplicate:D, corrupt:HOW:PHASE:GUEST (docs/comparison.md). May repeat.",
+        ),
     ] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="auto takes a GPU where there is one.")
@@ -50,6 +54,10 @@ def train(
     guest_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the guests.")] = None,
     host_epochs: Annotated[int | None, typer.Option(min=0, help="Epochs of the hosts, replay included.")] = None,
     owner_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the owner.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of a split network.")] = None,
+    retries: Annotated[
+        int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; only the result.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
@@ -75,6 +83,8 @@ def train(
         "guest_epochs": guest_epochs,
         "host_epochs": host_epochs,
         "owner_epochs": owner_epochs,
+        "epochs": epochs,
+        "retries": retries,
     }
     given = Given(
         data=data,

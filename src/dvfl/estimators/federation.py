@@ -200,7 +200,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             values[name] = int(value)
         values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
         values["validation"] = _HELD_OUT if self.early_stopping else 0.0
-        return replace(preset(self.preset, data), **values)
+        settings = preset(self.preset, data)
+        assert isinstance(settings, Settings)
+        return replace(settings, **values)
 
     def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
         if self.encoders is not None and len(self.encoders) != guests:

@@ -175,7 +175,7 @@ def _operations(simulation: Dvfl) -> dict[str, int]:
     stack, settings = simulation.stack, simulation.settings
     guest, host = stack.groups[0].guest, stack.host
     assert isinstance(guest, Guest) and isinstance(host, Host)
-    parties = {
+    parties: dict[str, tuple[list[Net], int]] = {
         "guests": (_nets(guest.objective), len(simulation.data.guests)),
         "hosts": (_nets(host.objective), settings.hosts),
         "owner": ([stack.owner.supervision.head], 1),

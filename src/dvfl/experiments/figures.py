@@ -54,12 +54,14 @@ def png(image: NDArray[np.float32]) -> str:
     return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
 
 
-def flow_diagram(guests: list[str], hosts: int, first: str, second: str) -> str:
-    """Who sends to whom, from the guests at the top down to the owner; nothing goes up."""
+def flow_diagram(
+    guests: list[str], hosts: int, first: str, second: str, *, last: str = "owner", back: bool = False
+) -> str:
+    """Who sends to whom, from the guests at the top down to the owner, or whoever is `last`; `back`: and up again."""
     rows = [(_few(guests), COLOURS[0])]
     if hosts:
         rows.append((_few([f"host-{number + 1}" for number in range(hosts)]), COLOURS[2]))
-    rows.append((["owner"], COLOURS[1]))
+    rows.append(([last], COLOURS[1]))
     width, box, gap = 460, 30, 92
     shapes, places = [], []
     for level, (names, colour) in enumerate(rows):
@@ -75,19 +77,22 @@ def flow_diagram(guests: list[str], hosts: int, first: str, second: str) -> str:
                 f' fill-opacity="0.18" stroke="{colour}"/>'
                 f'<text x="{centre:.1f}" y="{top + 19}" text-anchor="middle">{_escaped(_short(name, each))}</text>'
             )
+    start = ' marker-start="url(#tip)"' if back else ""
     for level, label in enumerate((first, second)[: len(rows) - 1]):
         top, bottom = level * (box + gap) + box + 3, (level + 1) * (box + gap) - 3
         lines = [
-            f'<line x1="{x:.1f}" y1="{top}" x2="{u:.1f}" y2="{bottom}" marker-end="url(#tip)"/>'
+            f'<line x1="{x:.1f}" y1="{top}" x2="{u:.1f}" y2="{bottom}" marker-end="url(#tip)"{start}/>'
             for x in places[level]
             for u in places[level + 1]
         ]
         shapes.append(f'<g stroke="currentColor" stroke-opacity="0.35">{"".join(lines)}</g>')
         shapes.append(f'<text class="on-arrow" x="{width / 2}" y="{(top + bottom) / 2 + 4}">{_escaped(label)}</text>')
-    tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
+    tip += ' orient="auto-start-reverse">'
     tip += '<path d="M0 0L8 4L0 8z" fill="currentColor" fill-opacity="0.6"/></marker>'
     height = len(rows) * box + (len(rows) - 1) * gap + 2
-    opening = f'<svg class="flow" viewBox="0 0 {width} {height}" role="img" aria-label="guests to hosts to owner">'
+    name = f"guests to {'hosts to ' if hosts else ''}{last}{', and back' if back else ''}"
+    opening = f'<svg class="flow" viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
     return f"{opening}<defs>{tip}</defs>{''.join(shapes)}</svg>"
 
 

@@ -10,22 +10,22 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dvfl.experiments import figures
-from dvfl.experiments.traffic import Flow, Traffic, traffic
 from dvfl.parties.guest import Guest
 from dvfl.parties.objectives import Reconstruction
 from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.simulation import Flow, Simulation
 
 _IMAGES = 12
 _MATRIX_UP_TO = 20  # classes; a larger confusion matrix is unreadable
 
 
-def report(simulation: Dvfl, config: dict[str, Any], result: dict[str, Any], history: dict[str, Any]) -> str:
+def report(simulation: Simulation, config: dict[str, Any], result: dict[str, Any], history: dict[str, Any]) -> str:
     """The page as HTML."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("dvfl.experiments"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": _number, "size": size}
-    data, sent = simulation.data, traffic(simulation)
+    data, flows = simulation.data, simulation.flows()
     outputs = simulation.outputs().cpu().numpy()
     return environment.get_template("report.html").render(
         config=config,
@@ -36,8 +36,12 @@ def report(simulation: Dvfl, config: dict[str, Any], result: dict[str, Any], his
         losses=[Markup(svg) for svg in figures.loss_curves(history, data.classes is not None)],
         classes=None if data.classes is None else _classes(outputs, data.y_test, data.classes),
         fit=None if data.classes is not None else Markup(figures.predicted_against_true(outputs[..., 0], data.y_test)),
-        diagram=Markup(figures.flow_diagram([g.name for g in data.guests], simulation.settings.hosts, *_labels(sent))),
-        traffic=sent,
+        diagram=Markup(_diagram(simulation, flows)),
+        flows=flows,
+        back=any(flow.leg == "back" for flow in flows),
+        twice={flow.when for flow in flows if flow.leg == "guests"} == {"in training", "once, after it"},
+        middle=any(flow.leg == "hosts" for flow in flows),
+        stalled=[(seed, at) for seed, at in zip(simulation.seeds, simulation.stalled, strict=True) if at is not None],
         pictures=reconstructions(simulation, outputs),
         settings=_settings(config["settings"]),
     )
@@ -48,10 +52,10 @@ def size(megabytes: float) -> str:
     return f"{megabytes:,.1f}" if megabytes >= 10 else f"{megabytes:.2g}"
 
 
-def reconstructions(simulation: Dvfl, outputs: NDArray[np.float32]) -> list[dict[str, str]]:
+def reconstructions(simulation: Simulation, outputs: NDArray[np.float32]) -> list[dict[str, str]]:
     """A dozen test images over what the guests' decoders make of them, by the first seed; none for other data."""
     data = simulation.data
-    if any(guest.image is None for guest in data.guests):
+    if not isinstance(simulation, Dvfl) or any(guest.image is None for guest in data.guests):
         return []
     count = min(_IMAGES, len(data.y_test))
     strips: dict[int, NDArray[np.float32]] = {}
@@ -73,7 +77,7 @@ def reconstructions(simulation: Dvfl, outputs: NDArray[np.float32]) -> list[dict
     return pictures
 
 
-def _assembled(simulation: Dvfl, rows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+def _assembled(simulation: Simulation, rows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """The guests' strips as one image, top to bottom."""
     shapes = [guest.image for guest in simulation.data.guests]
     return np.concatenate([row.reshape(shape) for row, shape in zip(rows, shapes, strict=True) if shape is not None])
@@ -100,10 +104,18 @@ def _classes(outputs: NDArray[np.float32], y: NDArray[Any], names: tuple[str, ..
     return {"rows": rows, "matrix": matrix if len(names) <= _MATRIX_UP_TO else None, "names": names}
 
 
-def _labels(sent: Traffic) -> tuple[str, str]:
-    """What stands on the diagram's arrows."""
-    first, second = sent.pushes or sent.encodings, sent.collected
-    return _label(first), _label(second) if second else ""
+def _diagram(simulation: Simulation, flows: list[Flow]) -> str:
+    """Who sends what to whom; the arrows tell what is sent in training where anything is."""
+    legs = {leg: [flow for flow in flows if flow.leg == leg] for leg in ("guests", "hosts", "back")}
+    first = [flow for flow in legs["guests"] if flow.when == legs["guests"][0].when]
+    return figures.flow_diagram(
+        [guest.name for guest in simulation.data.guests],
+        len(legs["hosts"]),
+        _label(first),
+        _label(legs["hosts"]) if legs["hosts"] else "",
+        last="owner" if isinstance(simulation, Dvfl) else "host-1",
+        back=bool(legs["back"]),
+    )
 
 
 def _label(flows: list[Flow]) -> str:

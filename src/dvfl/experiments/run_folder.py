@@ -19,10 +19,8 @@ from dvfl import __version__
 from dvfl.data import ColumnEncoder, VerticalData
 from dvfl.errors import UserError
 from dvfl.experiments.report import report
-from dvfl.experiments.traffic import megabytes_sent_per_guest
 from dvfl.files import write_json, write_text
-from dvfl.strategies import storage
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.simulation import Simulation, megabytes_sent_per_guest
 
 CONFIG, RESULT, HISTORY, REPORT = "config.json", "result.json", "history.json", "report.html"
 MODELS, CHECKPOINT = "models", "checkpoint.safetensors"
@@ -56,7 +54,7 @@ class RunFolder:
                 " bring the same data back, or start anew with another --out"
             )
 
-    def finish(self, simulation: Dvfl, encoders: Sequence[ColumnEncoder] = ()) -> None:
+    def finish(self, simulation: Simulation, encoders: Sequence[ColumnEncoder] = ()) -> None:
         """Writes history, models and report, the result after them, and drops the checkpoint."""
         data = simulation.data
         result, past = measure(simulation, self.config), history(simulation)
@@ -67,7 +65,7 @@ class RunFolder:
             "encoders": [encoder.to_dict() for encoder in encoders],
         }
         write_json(self.path / HISTORY, past)
-        storage.save(simulation.stack, self.path / MODELS, extra)
+        simulation.save(self.path / MODELS, extra)
         write_text(self.path / REPORT, report(simulation, self.config, result, past))
         write_json(self.path / RESULT, result)
         self.checkpoint.unlink(missing_ok=True)
@@ -117,7 +115,7 @@ def reopen(out: Path | None) -> RunFolder:
     return RunFolder(out, config)
 
 
-def config(simulation: Dvfl, strategy: str, preset: str, source: dict[str, Any]) -> dict[str, Any]:
+def config(simulation: Simulation, strategy: str, preset: str, source: dict[str, Any]) -> dict[str, Any]:
     """What config.json holds: everything that is needed to continue, and where the run was made."""
     return {
         "format": FORMAT,
@@ -126,21 +124,26 @@ def config(simulation: Dvfl, strategy: str, preset: str, source: dict[str, Any])
         "data": source,
         "data_sha256": fingerprint(simulation.data),
         "settings": simulation.settings.as_dict(),
-        "seeds": list(simulation.stack.seeds),
-        "faults": [str(fault) for fault in simulation.faults],
+        "seeds": list(simulation.seeds),
+        "faults": simulation.faults[0].texts,
         "device": simulation.device.type,
         "threads": torch.get_num_threads(),  # sums are added up in another order by another number of them
         "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "versions": {
-            "dvfl": __version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": versions(),
     }
 
 
-def measure(simulation: Dvfl, config: dict[str, Any]) -> dict[str, Any]:
+def versions() -> dict[str, str]:
+    """Of what figures depend on."""
+    return {
+        "dvfl": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def measure(simulation: Simulation, config: dict[str, Any]) -> dict[str, Any]:
     """What result.json holds."""
     scores = [_finite(round(score, 6)) for score in simulation.scores().tolist()]
     mean, two_sigma = _statistics(scores)
@@ -150,36 +153,44 @@ def measure(simulation: Dvfl, config: dict[str, Any]) -> dict[str, Any]:
         "strategy": config["strategy"],
         "dataset": simulation.data.name,
         "preset": config["preset"],
-        "hosts": simulation.settings.hosts,
+        "hosts": simulation.host_count,
         "faults": config["faults"],
         "device": config["device"],
         "seeds": config["seeds"],
         "accuracy": scores if classifies else None,
         "accuracy_mean": mean if classifies else None,
         "accuracy_2sigma": two_sigma if classifies else None,
-        "status": "ok",
+        "status": status(simulation.stalled),
         "seconds": {name: seconds.get(name, 0.0) for name in ("guests", "hosts", "owner", "total")},
-        "megabytes_sent_per_guest": megabytes_sent_per_guest(simulation),
+        "megabytes_sent_per_guest": megabytes_sent_per_guest(simulation.flows()),
     }
+    if simulation.repeated is not None:
+        result["requests_repeated"] = int(simulation.repeated.sum())
     return result if classifies else {**result, "r2": scores, "r2_mean": mean, "r2_2sigma": two_sigma}
 
 
-def history(simulation: Dvfl) -> dict[str, Any]:
+def history(simulation: Simulation) -> dict[str, Any]:
     """What history.json holds: the mean loss of every epoch, by party and seed; null where it was not finite.
 
     Held-out rows have a score, the higher the better: the share that is right, or minus the mean squared error of
     standardised targets.
     """
     names = [guest.name for guest in simulation.data.guests]
-    hosts = [f"host-{number + 1}" for number in range(simulation.settings.hosts)]
-    owner = simulation.owner
+    hosts = [f"host-{number + 1}" for number in range(simulation.host_count)]
+    past = simulation.history()
     return {
-        "seeds": list(simulation.stack.seeds),
-        "guests": _by_party(names, simulation.guests.losses),
-        "hosts": _by_party(hosts, simulation.hosts.losses),
-        "owner": _by_seed(owner.losses if owner else []),
-        "held_out_score": _by_seed(owner.held_out if owner else []),
+        "seeds": list(simulation.seeds),
+        "guests": _by_party(names, past.guests),
+        "hosts": _by_party(hosts, past.hosts),
+        "owner": _by_seed(past.labels),
+        "held_out_score": _by_seed(past.held_out),
     }
+
+
+def status(stalled: Sequence[int | None]) -> str:
+    """`ok`, or the round at which the first replica stalled."""
+    rounds = [at for at in stalled if at is not None]
+    return f"stalled at round {min(rounds)}" if rounds else "ok"
 
 
 def fingerprint(data: VerticalData) -> str:

@@ -1,15 +1,69 @@
 """The algorithms of the comparison, by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import torch
+
+from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError, nearest
+from dvfl.parties.faults import NO_FAULTS
 from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.endtoend import EndToEnd
+from dvfl.strategies.fedonce import FedOnce
+from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
+from dvfl.strategies.simulation import Simulation
+from dvfl.strategies.splitnn import SplitNN
+from dvfl.strategies.trouble import PerReplica
+from dvfl.strategies.vafl import Vafl
+from dvfl.strategies.vfb2 import Vfb2
 
-STRATEGIES: Mapping[str, type[Dvfl]] = {"dvfl": Dvfl}
+
+@dataclass(frozen=True)
+class Strategy:
+    """One algorithm: how its simulation is made, and what it can be told."""
+
+    make: Callable[..., Simulation]
+    settings: type[Settings] | type[SplitSettings]
+
+    def __call__(
+        self,
+        data: VerticalData,
+        settings: AnySettings | Sequence[AnySettings],
+        seeds: Sequence[int],
+        *,
+        faults: PerReplica = NO_FAULTS,
+        device: torch.device | str = "cpu",
+    ) -> Simulation:
+        """A simulation of `len(seeds)` replicas."""
+        return self.make(data, settings, seeds, faults=faults, device=device)
 
 
-def strategy(name: str) -> type[Dvfl]:
-    """The simulation that a strategy's name stands for."""
+def _split(algorithm: Callable[[], Any]) -> Strategy:
+    def make(*arguments: Any, **options: Any) -> EndToEnd:
+        return EndToEnd(*arguments, algorithm=algorithm(), **options)
+
+    return Strategy(make, SplitSettings)
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "dvfl": Strategy(Dvfl, Settings),
+    "splitnn-wait": _split(partial(SplitNN, "wait")),
+    "splitnn-skip": _split(partial(SplitNN, "skip")),
+    "splitnn-zeros": _split(partial(SplitNN, "zeros")),
+    "splitnn-buffer": _split(partial(SplitNN, "buffer")),
+    "splitnn-mean": _split(partial(SplitNN, "mean")),
+    "fedonce": Strategy(partial(FedOnce, insists=True), Settings),
+    "fedonce-zeros": Strategy(partial(FedOnce, insists=False), Settings),
+    "vafl": _split(Vafl),
+    "vfb2": _split(Vfb2),
+}
+
+
+def strategy(name: str) -> Strategy:
+    """The algorithm that a name stands for."""
     if name not in STRATEGIES:
         raise UserError(f"no strategy is called '{name}'{nearest(name, STRATEGIES)}")
     return STRATEGIES[name]

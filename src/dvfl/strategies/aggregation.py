@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.parties.faults import Chains, Fault
+from dvfl.parties.faults import Faults
 from dvfl.parties.host import Host
+from dvfl.parties.lateness import Post
 from dvfl.parties.randomness import numpy_generator, patterns
 from dvfl.parties.registers import NEVER, held
 from dvfl.parties.replay import BatchStore, Numbers, ReplayBuffer
 from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
 from dvfl.strategies.stack import Stack
+from dvfl.strategies.trouble import chains, check_progress
 
 _PATTERNS = 4096  # masks that party-wise dropout draws from
 _DTYPES = {"float16": torch.float16, "float32": torch.float32}
@@ -33,7 +35,7 @@ class HostPhase:
         stack: Stack,
         guests: Sequence[str],
         iterations: int,
-        faults: Sequence[Fault],
+        faults: Sequence[Faults],
         watch: Stopwatch,
     ) -> None:
         self.stack, self._settings, self._watch = stack, stack.settings, watch
@@ -43,6 +45,9 @@ class HostPhase:
         self.registers: Numbers = np.full((1, 1, 1), NEVER)  # newest batch number held: (replicas, hosts, guests)
         self.wanted = isinstance(stack.host, Host)  # hosts without parameters and absent ones need no messages to train
         hosts = self._settings.hosts
+        names = [f"host-{number + 1}" for number in range(hosts)]
+        late = any(one.lateness for one in faults)
+        self.post = Post([one.lateness for one in faults], stack.seeds, guests, names) if late else None
         self.replay = ReplayBuffer(self._capacity() if self.wanted else 1)
         self.stores = [
             BatchStore(
@@ -57,13 +62,9 @@ class HostPhase:
             )
             for group in (stack.groups if self.wanted else ())
         ]
-        names = [f"host-{number + 1}" for number in range(hosts)]
         links = [f"{guest}>{host}" for host in names for guest in guests]
-        entities = {"connection": links, "host": names}
-        self.chains = {
-            kind: [Chains(fault, stack.seeds, entities[kind]) for fault in faults if fault.kind == kind]
-            for kind in ("connection", "host")
-        }
+        self.links = chains("connection", faults, stack.seeds, links) if self.wanted else None
+        self.chains = chains("host", faults, stack.seeds, names) if self.wanted else None
         self._sum = torch.zeros(stack.replicas * max(1, hosts), device=stack.device)
         self.steps = 0  # rounds of the hosts so far
         self._variants: dict[tuple[bool, ...], tuple[Feed, Rounds]] = {}
@@ -73,6 +74,11 @@ class HostPhase:
     def capacity(self) -> int:
         """Batches of a guest that are kept."""
         return self.replay.capacity
+
+    @property
+    def rounds_at_once(self) -> int:
+        """Rounds whose batches the ring holds together with what is still on its way."""
+        return self.capacity - (self.post.longest if self.post else 0)
 
     @property
     def finished(self) -> bool:
@@ -94,12 +100,13 @@ class HostPhase:
         replay.forget(self.registers)
         return first + np.arange(count)
 
-    def receive(self, numbers: Numbers, alive: NDArray[np.bool_] | None, listens: bool) -> None:
-        """The hosts' part of rounds in which guests pushed batches (Algorithm 1, host lines 2 to 9)."""
-        holding = self._deliver(numbers, alive)
+    def receive(self, start: int, numbers: Numbers, alive: NDArray[np.bool_] | None, listens: bool) -> None:
+        """The hosts' part of rounds from `start` on, in which guests pushed (Algorithm 1, host lines 2 to 9)."""
+        holding = self._deliver(start, numbers, alive)
+        check_progress(self.links, "connection", self.stack.seeds)
         if not listens:
             return
-        up = self._draw("host", len(numbers))
+        up = self._up(start, len(numbers))
         if self._settings.replayed:  # otherwise an input is used once and freed
             kept = (holding != NEVER).any(-1)
             self.replay.append(holding, kept if up is None else kept & up)
@@ -108,7 +115,7 @@ class HostPhase:
     def advance(self) -> None:
         """One epoch on replayed inputs."""
         inputs, anything = self.replay.draw(self._positions())
-        up = self._draw("host", self._iterations)
+        up = self._up(self._clock(), self._iterations)
         if not anything.all():
             up = np.broadcast_to(anything, inputs.shape[:3]) if up is None else up & anything
         self._train(inputs, up)
@@ -120,13 +127,26 @@ class HostPhase:
         self._sum.zero_()
         self.epoch += 1
 
-    def _deliver(self, numbers: Numbers, alive: NDArray[np.bool_] | None) -> Numbers:
+    def _clock(self) -> int:
+        """The round at which an epoch of replay begins: it goes on counting where the guests ended."""
+        s = self._settings
+        return (s.guest_epochs + self.epoch - s.communicated) * self._iterations
+
+    def _up(self, start: int, count: int) -> NDArray[np.bool_] | None:
+        """Which hosts are up in rounds: (rounds, replicas, hosts)."""
+        if self.chains is None:
+            return None
+        up = self.chains.draw(start, count)
+        check_progress(self.chains, "host", self.stack.seeds)
+        return up
+
+    def _deliver(self, start: int, numbers: Numbers, alive: NDArray[np.bool_] | None) -> Numbers:
         """What each register holds in each round: batch numbers (rounds, replicas, hosts, guests).
 
         A message is lost when its guest or its connection is down. Without such faults one number serves all.
         """
-        links = self._draw("connection", len(numbers))
-        if links is None and alive is None:
+        links = self.links.draw(start, len(numbers)) if self.links else None
+        if links is None and alive is None and self.post is None:
             self.registers = np.full((1, 1, 1), numbers[-1])
             return numbers[:, None, None, None]
         shape = (len(numbers), self.stack.replicas, self._settings.hosts, self._guests)
@@ -135,6 +155,8 @@ class HostPhase:
             arrived = np.where(links.reshape(shape), arrived, NEVER)
         if alive is not None:
             arrived = np.where(alive[:, :, None, :], arrived, NEVER)
+        if self.post is not None:
+            arrived = self.post.deliver(arrived)
         holding = held(arrived, self.registers)
         self.registers = holding[-1]
         return holding
@@ -208,10 +230,6 @@ class HostPhase:
 
         return body
 
-    def _draw(self, kind: str, requests: int) -> NDArray[np.bool_] | None:
-        states = [chains.draw(requests) for chains in self.chains[kind]]
-        return np.logical_and.reduce(states) if states else None
-
     def _dropout_bank(self) -> Tensor | None:
         """Masks of the guests hidden from a host, of every replica one after another; a row never hides all."""
         dropout = self._settings.guest_dropout
@@ -241,10 +259,12 @@ class HostPhase:
     def _capacity(self) -> int:
         """Batches of a guest to keep: one epoch's where nothing is replayed, all within the budget otherwise."""
         s = self._settings
-        wanted = self._iterations * (s.communicated if s.replayed else 1)
+        late = self.post.longest if self.post else 0
+        wanted = self._iterations * (s.communicated if s.replayed else 1) + late
         size = s.batch * self.stack.joint * _DTYPES[s.history_dtype].itemsize
         if s.history_bytes is None:
             return wanted
-        if s.history_bytes < size:
-            raise UserError(f"history_bytes {s.history_bytes}: one round of encodings alone takes {size}")
+        if s.history_bytes < size * (1 + late):
+            what = f"{late} rounds of late messages take" if late else "one round of encodings alone takes"
+            raise UserError(f"history_bytes {s.history_bytes}: {what} {size * (1 + late)}")
         return min(wanted, s.history_bytes // size)

@@ -6,7 +6,10 @@ hosts' epoch on its messages run one after the other. Phase 2 is the owner's (dv
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,43 +18,63 @@ from torch import Tensor, nn
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import Fault
+from dvfl.parties.faults import NO_FAULTS, Chains
+from dvfl.parties.guest import Guest
+from dvfl.parties.host import Host
+from dvfl.parties.lateness import Post
+from dvfl.parties.learner import Learner
+from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
 from dvfl.strategies.machine import keep_freed_memory
 from dvfl.strategies.rounds import Stopwatch
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.settings import Settings, variants
+from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
 from dvfl.strategies.stack import Encoder, Shape, Stack
 from dvfl.strategies.supervision import OwnerPhase
+from dvfl.strategies.trouble import PerReplica, WrongEncodings, known_faults, per_replica
 
 
 class Dvfl:
     """One stacked simulation. `advance` runs one epoch of whatever is next, until `finished`."""
 
+    repeated: NDArray[np.int64] | None = None  # nobody asks: guests push
+    settings: Settings
+
     def __init__(
         self,
         data: VerticalData,
-        settings: Settings,
+        settings: Settings | Sequence[Settings],  # one each may differ in the owner's rate and dropout
         seeds: Sequence[int],
         *,
-        faults: Sequence[Fault] = (),
+        faults: PerReplica = NO_FAULTS,
         device: torch.device | str = "cpu",
         encoders: Sequence[Encoder | None] | None = None,
     ) -> None:
+        self.variants = variants(settings, len(seeds), _without_owner_rates)
+        settings = self.variants[0]
         _check(data, settings)
-        self.data, self.settings, self.faults = data, settings, tuple(faults)
-        self.device = torch.device(device)
-        columns, unit = (tuple(getattr(guest, field) for guest in data.guests) for field in ("columns", "unit"))
-        shape = Shape(columns, unit, data.sizes, len(data.classes or ()))
-        self.stack = Stack(shape, settings, seeds, self.device, _fitted(encoders, data))
-        self.watch = Stopwatch(self.device)
+        self.data, self.settings, self.seeds = data, settings, tuple(seeds)
+        self.faults = per_replica(faults, len(self.seeds))
         names = [guest.name for guest in data.guests]
+        known_faults(self.faults, names, self.host_names)
+        self.device = torch.device(device)
+        self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, data))
+        self.watch = Stopwatch(self.device)
         iterations = -(-data.rows // settings.batch)
         if self.device.type == "cpu":
             keep_freed_memory()
-        self.hosts = HostPhase(self.stack, names, iterations, faults, self.watch)
-        self.guests = GuestPhase(self.stack, data, self.hosts, faults, self.watch)
+        self.hosts = HostPhase(self.stack, names, iterations, self.faults, self.watch)
+        self.guests = GuestPhase(self.stack, data, self.hosts, self.faults, self.watch)
         self.owner: OwnerPhase | None = None
+
+    @property
+    def host_count(self) -> int:
+        return self.settings.hosts
+
+    @property
+    def host_names(self) -> list[str]:
+        return [f"host-{number + 1}" for number in range(self.host_count)]
 
     @property
     def phase(self) -> str:
@@ -67,6 +90,16 @@ class Dvfl:
         return self.settings.guest_epochs + replayed + self.settings.owner_epochs
 
     @property
+    def epochs_left(self) -> dict[str, int]:
+        """Calls of `advance` still to come, by phase."""
+        s, hosts, owner = self.settings, self.hosts, self.owner
+        return {
+            "guests and hosts": s.guest_epochs - self.guests.epoch,
+            "hosts, replay": s.replayed - max(0, hosts.epoch - s.communicated) if hosts.wanted else 0,
+            "owner": 0 if self.finished else s.owner_epochs - (owner.epoch if owner else 0),
+        }
+
+    @property
     def done(self) -> int:
         """How many of them are over."""
         replayed = max(0, self.hosts.epoch - self.settings.communicated)
@@ -75,6 +108,18 @@ class Dvfl:
     @property
     def finished(self) -> bool:
         return self.owner is not None and self.owner.finished
+
+    @property
+    def stalled(self) -> list[int | None]:
+        """Nobody waits for anybody."""
+        return [None] * len(self.seeds)
+
+    def prepare(self) -> bool:
+        """Before the owner's first epoch: collects the encodings. What phase 1 cost can be saved from then on."""
+        if self.phase != "owner" or self.owner is not None:
+            return False
+        self.watch.time("owner", self._open)
+        return True
 
     @torch.no_grad()
     def advance(self) -> None:
@@ -96,9 +141,17 @@ class Dvfl:
         """Collects the encodings of all labelled rows once (Algorithm 1, owner lines 6 to 14)."""
         if self.owner is None:
             self.hosts.stores.clear()  # the history has served; its memory is needed
-            joint = self.stack.encode([guest.train for guest in self.data.guests])
-            self.owner = OwnerPhase(self.stack, joint, self.data.y_train)
+            self.owner = OwnerPhase(self.stack, self.collect(), self.data.y_train, self.variants)
         return self.owner
+
+    def collect(self) -> Tensor:
+        """The encodings of the training rows as they reach the owner: (replicas, rows, all senders)."""
+        names = [guest.name for guest in self.data.guests]
+        wrong = [
+            WrongEncodings("owner", self.faults, [names[i] for i in group.members], group.latent, self.device)
+            for group in self.stack.groups
+        ]
+        return self.stack.encode([guest.train for guest in self.data.guests], wrong if any(wrong) else None)
 
     def outputs(self) -> Tensor:
         """The trained owners' outputs for the test rows: (replicas, test rows, outputs)."""
@@ -106,18 +159,109 @@ class Dvfl:
 
     def scores(self) -> NDArray[np.float64]:
         """Each replica's test accuracy in percent, or R2 of a regression."""
-        y = torch.from_numpy(np.ascontiguousarray(self.data.y_test)).to(self.device)
-        outputs = self.outputs()
-        if self.data.classes is not None:
-            return (outputs.argmax(-1) == y).double().mean(1).mul(100).cpu().numpy()
-        errors = (outputs[..., 0] - y).double().square().sum(1)
-        return (1 - errors / (y - y.mean()).double().square().sum()).cpu().numpy()
+        return scored(self.data, self.outputs(), self.stalled)
+
+    def history(self) -> History:
+        """Losses so far."""
+        owner = self.owner
+        labels, held_out = (owner.losses, owner.held_out) if owner else ([], [])
+        return History(self.guests.losses, self.hosts.losses, labels, held_out)
+
+    def flows(self) -> list[Flow]:
+        """Every round's messages, and the encodings that the owner collects once; nothing is sent back."""
+        s, rows = self.settings, self.data.rows
+        guests = list(zip((guest.name for guest in self.data.guests), self.stack.latents, strict=True))
+        receivers = "owner" if s.hosts == 0 else "host-1" if s.hosts == 1 else f"each of {s.hosts} hosts"
+        # Hosts that learn: those without parameters need nothing before the owner asks.
+        pushes = s.hosts * s.communicated * self.guests.iterations if self.hosts.wanted else 0
+        copies, megabytes = max(1, s.hosts), FLOAT32 / 1e6
+        pushed = [
+            Flow(name, receivers, "in training", pushes, pushes * s.batch * latent * megabytes, "guests")
+            for name, latent in guests
+            if pushes
+        ]
+        encoded = [
+            Flow(name, receivers, "once, after it", copies, copies * rows * latent * megabytes, "guests")
+            for name, latent in guests
+        ]
+        collected = [
+            Flow(name, "owner", "once, after it", 1, rows * self.stack.owner_widths[0] * megabytes, "hosts")
+            for name in self.host_names[: s.hosts]
+        ]
+        return pushed + encoded + collected
+
+    def save(self, folder: Path, extra: dict[str, Any]) -> None:
+        """Writes the trained parties into a folder."""
+        storage.save(self.stack, folder, extra)
+
+    def state(self) -> State:
+        """Everything that is needed to go on from here."""
+        hosts, owner = self.hosts, self.owner
+        tensors: dict[str, Tensor] = {}
+        for name, part in self._stateful():
+            tensors |= {f"{name}.{key}": value for key, value in part.state().items()}
+        for number, store in enumerate(hosts.stores):
+            tensors[f"store.{number}"] = store.batches
+        tensors["registers"] = torch.from_numpy(hosts.registers)
+        tensors["replay.inputs"] = torch.from_numpy(np.ascontiguousarray(hosts.replay.inputs))
+        tensors["replay.kept"] = torch.from_numpy(np.ascontiguousarray(hosts.replay.kept))
+        tensors |= kept_losses("losses.guests", self.guests.losses) | kept_losses("losses.hosts", hosts.losses)
+        if owner is not None:
+            tensors |= {f"owner.{key}": value for key, value in owner.state().items()}
+        return tensors, {
+            "guests": self.guests.epoch,
+            "hosts": hosts.epoch,
+            "host_steps": hosts.steps,
+            "owner": owner.epoch if owner else None,
+            "written": hosts.replay.written,
+        }
+
+    def restore(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
+        """Takes back what `state` gave."""
+        guests, hosts = self.guests, self.hosts
+        guests.epoch, hosts.epoch, hosts.steps = position["guests"], position["hosts"], position["host_steps"]
+        guests.losses = read_losses("losses.guests", tensors, self.device)
+        hosts.losses = read_losses("losses.hosts", tensors, self.device)
+        hosts.replay.written = position["written"]
+        hosts.registers = tensors["registers"].numpy()
+        hosts.replay.inputs, hosts.replay.kept = tensors["replay.inputs"].numpy(), tensors["replay.kept"].numpy()
+        for number, store in enumerate(hosts.stores):
+            if f"store.{number}" in tensors:
+                store.batches.copy_(tensors[f"store.{number}"])
+        for name, part in self._stateful():
+            part.restore({key: tensors[f"{name}.{key}"] for key in part.state()})
+        if position["owner"] is not None:
+            owner = self.open_owner()
+            owner.epoch = position["owner"]
+            names = [key for key in tensors if key.startswith("owner.")]
+            owner.restore({key.removeprefix("owner."): tensors[key] for key in names})
+
+    def _stateful(self) -> Iterator[tuple[str, Learner | Chains | Post]]:
+        for number, group in enumerate(self.stack.groups):
+            if isinstance(group.guest, Guest):
+                yield f"guests-{number}", group.guest.learner
+        if isinstance(self.stack.host, Host):
+            yield "hosts", self.stack.host.learner
+        yield "head", self.stack.owner.learner
+        chains = {"guest": self.guests.chains, "connection": self.hosts.links, "host": self.hosts.chains}
+        yield from ((f"chains.{kind}", one) for kind, one in chains.items() if one is not None)
+        if self.hosts.post is not None:
+            yield "post", self.hosts.post
+
+    def _open(self) -> None:
+        self.open_owner()
 
     def _owner_epoch(self) -> None:
         owner = self.open_owner()
         owner.advance()
         if owner.finished:
             owner.finish()
+
+
+def shape(data: VerticalData) -> Shape:
+    """What the parties' models depend on."""
+    columns, unit = (tuple(getattr(guest, field) for guest in data.guests) for field in ("columns", "unit"))
+    return Shape(columns, unit, data.sizes, len(data.classes or ()))
 
 
 def _fitted(encoders: Sequence[Encoder | None] | None, data: VerticalData) -> list[Encoder | None] | None:
@@ -135,6 +279,10 @@ def _fitted(encoders: Sequence[Encoder | None] | None, data: VerticalData) -> li
     return models
 
 
+def _without_owner_rates(s: Settings) -> Settings:
+    return replace(s, owner_rule=replace(s.owner_rule, rate=0.0), owner_dropout=0.0)
+
+
 def _check(data: VerticalData, s: Settings) -> None:
     """What cannot be trained is said before anything is."""
     if s.batch > data.rows:
@@ -147,7 +295,7 @@ def _check(data: VerticalData, s: Settings) -> None:
     for name in ("hosts", "host_epochs"):
         if getattr(s, name) < 0:
             raise UserError(f"{name} {getattr(s, name)}: 0 or more is right")
-    for name in ("owner_dropout", "guest_dropout", "host_dropout", "validation"):
+    for name in ("owner_dropout", "guest_noise", "guest_dropout", "host_dropout", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
     if s.period > s.guest_epochs:

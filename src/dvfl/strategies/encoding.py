@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
-from dvfl.parties.faults import Chains, Fault
+from dvfl.parties.faults import Faults
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.randomness import batches
 from dvfl.strategies.aggregation import HostPhase
+from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
 from dvfl.strategies.stack import GuestGroup, Stack
+from dvfl.strategies.training_rows import GatheredTables
+from dvfl.strategies.trouble import Spoiler, WrongEncodings, chains, check_progress
 
 
 class GuestPhase:
@@ -25,7 +28,7 @@ class GuestPhase:
         stack: Stack,
         data: VerticalData,
         hosts: HostPhase,
-        faults: Sequence[Fault],
+        faults: Sequence[Faults],
         watch: Stopwatch,
     ) -> None:
         self.stack, self._settings, self._hosts, self._watch = stack, stack.settings, hosts, watch
@@ -34,11 +37,24 @@ class GuestPhase:
         self.epoch = 0  # epochs done
         self.losses: list[Tensor] = []  # (replicas, guests) an epoch
         device = stack.device
-        self._tables = [_Table(stack, group, data) for group in stack.groups]
+        self._tables = [self._table(group, data) for group in stack.groups]
         self._sums = [torch.zeros(stack.replicas * len(group.members), device=device) for group in stack.groups]
-        crashes = [fault for fault in faults if fault.kind == "guest"]
-        self.chains = [Chains(fault, stack.seeds, [guest.name for guest in data.guests]) for fault in crashes]
+        names = [guest.name for guest in data.guests]
+        self.chains = chains("guest", faults, stack.seeds, names)
         self._feed = Feed(device, self.iterations)
+        self._wrong = [
+            WrongEncodings("hosts", faults, [names[guest] for guest in group.members], group.latent, device)
+            for group in stack.groups
+        ]
+        self._spoiler = Spoiler(self._feed, self._settings.batch, stack.latents, device) if any(self._wrong) else None
+        keep = [1 - self._settings.guest_noise] * stack.replicas
+        self._noise = [
+            Dropout(
+                f"guest-noise-{number}", data.guests[group.members[0]].columns, keep, stack.seeds, self._feed, device
+            )
+            for number, group in enumerate(stack.groups)
+            if self._settings.guest_noise
+        ]
         trained = sum(
             group.guest.learner.parameters.numel() for group in stack.groups if isinstance(group.guest, Guest)
         )
@@ -55,37 +71,43 @@ class GuestPhase:
         pushes = (epoch + 1) % s.period == 0 and self._hosts.wanted
         # With fewer host epochs than communicated ones, the hosts take the last: those from the best guests.
         listens = pushes and s.communicated - (epoch + 1) // s.period < s.host_epochs
-        order = np.stack([batches(self.rows, s.batch, seed, "rows", epoch) for seed in self.stack.seeds], 1)
+        orders = {seed: batches(self.rows, s.batch, seed, "rows", epoch) for seed in set(self.stack.seeds)}
+        order = np.stack([orders[seed] for seed in self.stack.seeds], 1)
         start, total = epoch * self.iterations, s.guest_epochs * self.iterations
         steps = rates(s.guest_schedule, s.guest_rule.rate, start, self.iterations, total)
         for losses in self._sums:
             losses.zero_()
-        chunk = min(self.iterations, self._hosts.capacity) if pushes else self.iterations
+        chunk = min(self.iterations, self._hosts.rounds_at_once) if pushes else self.iterations
         for first in range(0, self.iterations, chunk):
             part = slice(first, first + chunk)
-            self._run(order[part], steps[part], pushes, listens)
+            self._run(start + first, order[part], steps[part], pushes, listens)
+        check_progress(self.chains, "guest", self.stack.seeds)
         if listens:
             self._hosts.close_epoch()
         self.epoch += 1
         self.losses.append(self._mean_losses())
 
-    def _run(self, order: NDArray[np.int32], steps: NDArray[np.float32], pushes: bool, listens: bool) -> None:
-        """Some rounds of the guests, and the hosts' rounds on what was pushed in them."""
+    def _run(
+        self, start: int, order: NDArray[np.int32], steps: NDArray[np.float32], pushes: bool, listens: bool
+    ) -> None:
+        """Some rounds of the guests from round `start` on, and the hosts' rounds on what was pushed in them."""
         count, feed = len(order), self._feed
         feed.load("rows", order)
         feed.load("rate", steps)
-        alive = None
-        for chains in self.chains:
-            states = chains.draw(count)
-            alive = states if alive is None else alive & states
+        alive = self.chains.draw(start, count) if self.chains else None
         if alive is not None:
             feed.load("alive", alive)
+        if self._spoiler is not None:
+            self._spoiler.load(start + np.arange(count))
+        first = start - self.epoch * self.iterations
+        for noise in self._noise:
+            noise.load(self.epoch, self.iterations, self._settings.batch, slice(first, first + count))
         numbers = self._hosts.make_room(count) if pushes else None
         if numbers is not None:
             feed.load("place", numbers % self._hosts.capacity)
         self._watch.time("guests", lambda: self._rounds[pushes].run(count))
         if numbers is not None:
-            self._hosts.receive(numbers, alive, listens)
+            self._hosts.receive(start, numbers, alive, listens)
 
     def _parts(self, push: bool, worth: int) -> list[Callable[[Round], None]]:
         """What the guests do in a round; each group on its own, large ones in several pieces."""
@@ -102,39 +124,33 @@ class GuestPhase:
         sums, device = self._sums[number][elements], self.stack.device
         everyone = torch.arange(self.stack.replicas * len(self.stack.latents), device=device)
         mine = group.of(everyone.view(self.stack.replicas, -1), 1).flatten()[elements]  # of replicas x all guests
+        wrong = self._wrong[number].elements(elements)
+        element = torch.arange(self.stack.replicas * len(group.members), device=device)[elements]
+        replica, member = element // len(group.members), element % len(group.members)
 
         def body(t: Round) -> None:
             code = table.take(feed.at("rows", t), elements)
             if isinstance(guest, Guest):
                 alive = feed.at("alive", t).flatten().index_select(0, mine) if self.chains else None
-                code, loss = guest.step(code, feed.at("rate", t), alive)
+                seen = self._noise[number].at(t, replica, member) if self._noise else None
+                code, loss = guest.step(code, feed.at("rate", t), alive, seen)
                 sums.add_(loss)
+            if push and wrong and self._spoiler is not None:
+                code = code.clone() if isinstance(guest, FittedGuest) else code
+                self._wrong[number].spoil(code, wrong, *self._spoiler.at(t, group.latent))
             if push:
                 self._hosts.stores[number].write(feed.at("place", t), code, elements)
 
         return body
+
+    def _table(self, group: GuestGroup, data: VerticalData) -> GatheredTables:
+        tables = [torch.from_numpy(data.guests[guest].train) for guest in group.members]
+        if isinstance(group.guest, FittedGuest):  # nothing is trained: its encodings are all it ever needs
+            tables = [group.guest.encode(tables[0])]
+        return GatheredTables(tables, self.stack.replicas, self.stack.device)
 
     def _mean_losses(self) -> Tensor:
         losses = torch.zeros(self.stack.replicas, len(self.stack.latents), device=self.stack.device)
         for group, total in zip(self.stack.groups, self._sums, strict=True):
             losses[:, list(group.members)] = total.view(self.stack.replicas, -1) / self.iterations
         return losses
-
-
-class _Table:
-    """The training rows of a group's guests, where a round can gather its batches at one stroke."""
-
-    def __init__(self, stack: Stack, group: GuestGroup, data: VerticalData) -> None:
-        tables = [torch.from_numpy(data.guests[guest].train) for guest in group.members]
-        if isinstance(group.guest, FittedGuest):  # nothing is trained: its encodings are all it ever needs
-            tables = [group.guest.encode(tables[0])]
-        self._values = torch.cat(tables).to(stack.device)  # (members x rows, columns)
-        self._columns = tables[0].shape[1]
-        element = torch.arange(stack.replicas * len(tables), device=stack.device)
-        self._replica = element // len(tables)  # of each element of the stack
-        self._first_row = (element % len(tables) * data.rows)[:, None]
-
-    def take(self, rows: Tensor, elements: slice) -> Tensor:
-        """Rows (replicas, batch) of some of the stack's elements: (elements, batch, columns)."""
-        flat = (rows.index_select(0, self._replica[elements]) + self._first_row[elements]).flatten()
-        return self._values.index_select(0, flat).view(-1, rows.shape[1], self._columns)

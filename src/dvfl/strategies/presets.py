@@ -7,7 +7,7 @@ from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError, nearest
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
 
 # Learning rates of guest (Adam), host (Adam) and owner (SGD, momentum 0.5): the paper's table for its tabular sets.
 _PAPER_RATES = {
@@ -19,6 +19,9 @@ _PAPER_RATES = {
 # What `tuned` makes at least: fewer rows need more epochs, and with many more steps they overfit.
 _LEAST_STEPS = {"guest_epochs": 150, "host_epochs": 150, "owner_epochs": 300}
 _LEAST_HOST_WIDTH = 64
+_LEAST_SPLIT_STEPS = 3000
+# Learning rates of split networks in `tuned` where they are not 1e-3: few updates want larger, wrong ones smaller.
+_SPLIT_RATES = {"splitnn-skip": 3e-3, "splitnn-buffer": 3e-4, "vfb2": 3e-3}
 
 
 def paper(data: VerticalData) -> Settings:
@@ -47,17 +50,36 @@ def tuned(data: VerticalData) -> Settings:
     return replace(settings, **least, **_least_widths(data))
 
 
-def preset(name: str, data: VerticalData) -> Settings:
-    """A preset by its name, for data; the batch is no larger than they are."""
+def preset(name: str, data: VerticalData, strategy: str = "dvfl") -> AnySettings:
+    """A preset of a strategy by its name, for data; the batch is no larger than they are."""
     check_preset(name)
-    settings = PRESETS[name](data)
+    settings = _PRESETS[name](data, strategy)
     return replace(settings, batch=min(settings.batch, data.rows))
 
 
 def check_preset(name: str) -> None:
     """Refuses a name that no preset has."""
-    if name not in PRESETS:
-        raise UserError(f"unknown preset '{name}'{nearest(name, PRESETS)}")
+    if name not in _PRESETS:
+        raise UserError(f"unknown preset '{name}'{nearest(name, _PRESETS)}")
+
+
+def _paper(data: VerticalData, strategy: str) -> AnySettings:
+    if strategy == "dvfl":
+        return paper(data)
+    if strategy.startswith("fedonce"):  # guests as DVFL's guests, the host as its owner
+        return replace(paper(data), hosts=0)
+    return SplitSettings()
+
+
+def _tuned(data: VerticalData, strategy: str) -> AnySettings:
+    if strategy == "dvfl":
+        return tuned(data)
+    if strategy.startswith("fedonce"):
+        return replace(tuned(data), hosts=0, owner_dropout=0.35)
+    iterations = -(-data.rows // min(64, data.rows))
+    rule = Adam(_SPLIT_RATES.get(strategy, 1e-3), weight_decay=1e-5)
+    epochs = max(100, -(-_LEAST_SPLIT_STEPS // iterations))
+    return SplitSettings(epochs=epochs, guest_rule=rule, host_rule=rule, schedule="cosine", dropout=0.2, validation=0.0)
 
 
 def _least_widths(data: VerticalData) -> dict[str, Any]:
@@ -72,4 +94,4 @@ def _least_widths(data: VerticalData) -> dict[str, Any]:
     return widths
 
 
-PRESETS = {"paper": paper, "tuned": tuned}
+_PRESETS = {"paper": _paper, "tuned": _tuned}

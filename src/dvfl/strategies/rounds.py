@@ -4,9 +4,11 @@ What changes from round to round lies in a `Feed`, filled once an epoch, so that
 the other side.
 """
 
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -103,7 +105,7 @@ class Rounds:
         """The graph of so many rounds, recorded at its first use."""
         if length not in self._graphs:
             self._graphs[length] = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graphs[length]):
+            with _no_collection(), torch.cuda.graph(self._graphs[length]):
                 for _ in range(length):
                     self._advance()
         return self._graphs[length]
@@ -112,6 +114,17 @@ class Rounds:
         for part in self._parts:
             part(self._t)
         self._t.add_(1)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Garbage goes first, and none is collected meanwhile: to free an older graph would spoil the one recorded."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _run(parts: Sequence[Callable[[Round], None]], count: int) -> None:
@@ -158,9 +171,14 @@ class Stopwatch:
         return dict(self.seconds)
 
 
-def rates(schedule: Schedule, rate: float, start: int, count: int, total: int) -> NDArray[np.float32]:
-    """Learning rates of the steps `start` .. `start + count - 1` of `total`."""
-    if schedule == "constant":
-        return np.full(count, rate, np.float32)
-    steps = start + np.arange(count)
-    return (rate * 0.5 * (1 + np.cos(np.pi * steps / total))).astype(np.float32)
+def rates(schedule: Schedule, rate: float | Sequence[float], start: int, count: int, total: int) -> NDArray[np.float32]:
+    """Learning rates of the steps `start` .. `start + count - 1` of `total`: (count,), or (count, rates) of several."""
+    share = np.ones(count)
+    if schedule == "cosine":
+        share = 0.5 * (1 + np.cos(np.pi * (start + np.arange(count)) / total))
+    return np.asarray(np.multiply.outer(share, rate), np.float32)
+
+
+def one_or_each(values: Sequence[float]) -> float | Sequence[float]:
+    """One value where all replicas have the same, so that nothing is spent on telling them apart."""
+    return values[0] if len(set(values)) == 1 else values

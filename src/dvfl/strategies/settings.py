@@ -1,16 +1,47 @@
 """Everything a training can be told."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Self, TypeVar
 
 from dvfl.parties.learner import Adam, Rule, Sgd
 
 Schedule = Literal["constant", "cosine"]
 
 
+class _Plain:
+    """To plain data and back, for a manifest."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = asdict(self)  # type: ignore[call-overload]
+        for name in plain:
+            rule = getattr(self, name)
+            if isinstance(rule, Rule):
+                plain[name] = {"name": type(rule).__name__.lower(), **asdict(rule)}
+        return plain  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        """Takes back what `as_dict` gave."""
+        values = dict(plain)
+        for name, value in values.items():
+            if isinstance(value, dict):
+                rule = dict(value)
+                values[name] = {"adam": Adam, "sgd": Sgd}[rule.pop("name")](**rule)
+            elif isinstance(value, list):
+                values[name] = tuple(value)
+        return cls(**values)
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """What can be set."""
+        return frozenset(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
-class Settings:
-    """One training of DVFL. The defaults are the paper's for MNIST (its appendix on hyperparameters)."""
+class Settings(_Plain):
+    """One training of DVFL, or of FedOnce. The defaults are the paper's for MNIST (its appendix on hyperparameters)."""
 
     hosts: int = 4
     host_model: Literal["autoencoder", "concatenate"] = "autoencoder"
@@ -27,6 +58,7 @@ class Settings:
     owner_schedule: Schedule = "constant"
     standardise: bool = False  # the owner standardises each encoding dimension with its training rows' statistics
     owner_dropout: float = 0.0  # of single encoding dimensions at the owner
+    guest_noise: float = 0.0  # part of a guest's input values that it does not see and learns to reconstruct
     guest_dropout: float = 0.0  # party-wise: a guest is hidden from a host, row by row
     host_dropout: float = 0.0  # party-wise: a host is hidden from the owner, row by row
     validation: float = 0.1  # part of the training rows held out for the owner's early stopping; 0 switches it off
@@ -36,6 +68,7 @@ class Settings:
     history_dtype: Literal["float16", "float32"] = "float16"
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
     w_h: int | None = None  # width of a host's encoding; None: the sizing rule's
+    head: tuple[int, ...] | None = None  # hidden widths of the owner's network; None: the sizing rule's
 
     @property
     def communicated(self) -> int:
@@ -47,19 +80,35 @@ class Settings:
         """Host epochs that are drawn from the replay buffer."""
         return max(0, self.host_epochs - self.communicated)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for a manifest."""
-        plain = asdict(self)
-        for name in ("guest_rule", "host_rule", "owner_rule"):
-            rule = getattr(self, name)
-            plain[name] = {"name": type(rule).__name__.lower(), **asdict(rule)}
-        return plain
 
-    @staticmethod
-    def from_dict(plain: dict[str, Any]) -> "Settings":
-        """Takes back what `as_dict` gave."""
-        values = dict(plain)
-        for name in ("guest_rule", "host_rule", "owner_rule"):
-            rule = dict(values[name])
-            values[name] = {"adam": Adam, "sgd": Sgd}[rule.pop("name")](**rule)
-        return Settings(**values)
+@dataclass(frozen=True)
+class SplitSettings(_Plain):
+    """One training of a split network: SplitNN, VAFL or VFB2. The defaults are the paper's for MNIST."""
+
+    batch: int = 64
+    epochs: int = 60
+    guest_rule: Rule = Sgd(1e-2, momentum=0.5)
+    host_rule: Rule = Sgd(1e-2, momentum=0.5)
+    schedule: Schedule = "constant"  # of both learning rates
+    dropout: float = 0.0  # of single dimensions of the guests' encodings at the host
+    guest_noise: float = 0.0  # part of a guest's input values that it does not see in a round
+    validation: float = 0.1  # part of the training rows held out for early stopping; 0 switches it off
+    patience: int = 20  # epochs without improvement on the held-out rows
+    retries: int = 0  # how often splitnn-wait asks again for a message before it gives up
+    w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
+    w_h: int | None = None  # width of the host's second layer; None: the sizing rule's
+    head: tuple[int, ...] | None = None  # hidden widths of the host's network; None: the sizing rule's
+
+
+AnySettings = Settings | SplitSettings
+Given = TypeVar("Given", Settings, SplitSettings)
+
+
+def variants(settings: Given | Sequence[Given], replicas: int, varying: Callable[[Given], Given]) -> tuple[Given, ...]:
+    """One each. Replicas of a stack may differ in what `varying` makes equal: some rates and dropouts."""
+    each = (settings,) * replicas if isinstance(settings, _Plain) else tuple(settings)
+    if len(each) != replicas:
+        raise ValueError(f"{len(each)} settings for {replicas} replicas; one each is right")
+    if len({varying(one) for one in set(each)}) > 1:
+        raise ValueError("settings that differ in more than rates and dropout cannot share a stack")
+    return each

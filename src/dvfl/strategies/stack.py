@@ -19,9 +19,10 @@ from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, 
 from dvfl.parties.operations import Activation
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
-from dvfl.parties.sizes import Sizes, between, decoder, encoder, owner_head, sizes
+from dvfl.parties.sizes import Sizes, between, decoder, encoder, leaky, owner_head, sizes
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
+from dvfl.strategies.trouble import WrongEncodings
 
 Encoder = nn.Module | FitTransform  # what a user may give a guest in place of the paper's encoder
 
@@ -83,7 +84,7 @@ class Stack:
             raise UserError(
                 f"{len(given)} encoders for {len(shape.columns)} guests; one each (None for the default) is right"
             )
-        self.groups = [self._group(members, given[members[0]]) for members in _alike(shape, self.sizes, given)]
+        self.groups = [self._group(members, given[members[0]]) for members in alike(shape, self.sizes, given)]
         self.latents = tuple(
             next(group.latent for group in self.groups if guest in group.members) for guest in range(len(given))
         )
@@ -125,21 +126,14 @@ class Stack:
 
     def join(self, pieces: Sequence[Tensor]) -> Tensor:
         """Each group's encodings (stack, members, batch, latent) in the guests' order: (stack, batch, W_g)."""
-        stack, _, batch, _ = pieces[0].shape
-        exact = torch.float64 if pieces[0].dtype == torch.float64 else torch.float32
-        joint = torch.empty(stack, batch, self.joint, dtype=exact, device=self.device)
-        if len(pieces) == 1:
-            joint.view(stack, batch, len(self.latents), -1).copy_(pieces[0].transpose(1, 2))
-            return joint
-        ends = np.cumsum(self.latents).tolist()
-        for group, piece in zip(self.groups, pieces, strict=True):
-            for number, guest in enumerate(group.members):
-                joint[..., ends[guest] - group.latent : ends[guest]] = piece[:, number]
-        return joint
+        return joined(pieces, [group.members for group in self.groups], self.latents)
 
     def encode_guests(self, tables: Sequence[Tensor]) -> Tensor:
         """All guests' encodings of aligned tables: (replicas, rows, W_g)."""
-        return self.join([group.encode([tables[i] for i in group.members], self.replicas) for group in self.groups])
+        return self.join(self._encode_groups(tables))
+
+    def _encode_groups(self, tables: Sequence[Tensor]) -> list[Tensor]:
+        return [group.encode([tables[i] for i in group.members], self.replicas) for group in self.groups]
 
     def encode_hosts(self, b: Tensor) -> Tensor:
         """What the owner receives for the guests' encodings `b`: (replicas, rows, all senders)."""
@@ -151,8 +145,15 @@ class Stack:
         return encoded.transpose(1, 2).flatten(2)
 
     @torch.no_grad()
-    def encode(self, tables: Sequence[NDArray[np.float32]] | Sequence[Tensor]) -> Tensor:
-        """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest."""
+    def encode(
+        self,
+        tables: Sequence[NDArray[np.float32]] | Sequence[Tensor],
+        wrong: Sequence[WrongEncodings] | None = None,
+    ) -> Tensor:
+        """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest.
+
+        `wrong` names the guests of each group that send something else.
+        """
         given = [torch.as_tensor(table).to(self.device) for table in tables]
         rows, widest = len(given[0]), max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * widest))
@@ -160,7 +161,10 @@ class Stack:
         with self.suited(min(rows, at_once)):
             for start in range(0, rows, at_once):
                 part = [table[start : start + at_once] for table in given]
-                joint[:, start : start + at_once] = self.encode_hosts(self.encode_guests(part))
+                pieces = self._encode_groups(part)
+                if wrong is not None:
+                    pieces = [by.spoiled_table(piece, start) for by, piece in zip(wrong, pieces, strict=True)]
+                joint[:, start : start + at_once] = self.encode_hosts(self.join(pieces))
         return joint
 
     @torch.no_grad()
@@ -220,6 +224,8 @@ class Stack:
 
     def _owner(self) -> Owner:
         head = owner_head(self.sizes, self.settings.hosts, sum(self.owner_widths), self.shape.outputs)
+        if self.settings.head is not None:
+            head = leaky((head.in_width, *self.settings.head, head.out_width))
         supervision: Supervision = CrossEntropy(head) if self.shape.classes else SquaredError(head)
         parameters = torch.stack(
             [Owner.init(supervision, self.owner_widths, torch_generator(seed, "owner")) for seed in self.seeds]
@@ -227,7 +233,32 @@ class Stack:
         return Owner(supervision, self.owner_widths, parameters.to(self.device), self.settings.owner_rule)
 
 
-def _alike(shape: Shape, widths: Sizes, given: Sequence[Encoder | None]) -> list[tuple[int, ...]]:
+def joined(pieces: Sequence[Tensor], members: Sequence[tuple[int, ...]], latents: Sequence[int]) -> Tensor:
+    """Each group's encodings (stack, members, batch, latent) in the guests' order: (stack, batch, W_g)."""
+    stack, _, batch, _ = pieces[0].shape
+    exact = torch.float64 if pieces[0].dtype == torch.float64 else torch.float32
+    joint = torch.empty(stack, batch, sum(latents), dtype=exact, device=pieces[0].device)
+    if len(pieces) == 1:
+        joint.view(stack, batch, len(latents), -1).copy_(pieces[0].transpose(1, 2))
+        return joint
+    ends = np.cumsum(latents).tolist()
+    for group, piece in zip(members, pieces, strict=True):
+        for number, guest in enumerate(group):
+            joint[..., ends[guest] - latents[guest] : ends[guest]] = piece[:, number]
+    return joint
+
+
+def parted(joint: Tensor, members: Sequence[tuple[int, ...]], latents: Sequence[int]) -> list[Tensor]:
+    """The opposite of `joined`: what of (stack, batch, W_g) belongs to each group, (stack, members, batch, latent)."""
+    if len(members) == 1:
+        return [joint.view(*joint.shape[:2], len(latents), -1).transpose(1, 2).contiguous()]
+    ends = np.cumsum(latents).tolist()
+    return [
+        torch.stack([joint[..., ends[guest] - latents[guest] : ends[guest]] for guest in group], 1) for group in members
+    ]
+
+
+def alike(shape: Shape, widths: Sizes, given: Sequence[Encoder | None]) -> list[tuple[int, ...]]:
     """Guests grouped by equal shape; a guest with an encoder of its own is alone in its group."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for guest, model in enumerate(given):

@@ -44,27 +44,28 @@ class LinearProjection:
 
 
 def save(stack: Stack, folder: Path, extra: dict[str, Any] | None = None) -> None:
-    """Writes all parties into a folder; the manifest last, so a folder with a manifest is whole."""
-    parties = {name: {key: value.contiguous() for key, value in tensors.items()} for name, tensors in _parties(stack)}
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for name, tensors in parties.items():
-        path = folder / f"{name}.safetensors"
-        with replacing(path) as temporary:
-            save_file(tensors, temporary)
-        files[path.name] = sha256(path)
+    """Writes all parties of DVFL into a folder, from which `load` makes them again."""
     manifest = {
-        "format": FORMAT,
-        "version": __version__,
         "shape": asdict(stack.shape),
         "settings": stack.settings.as_dict(),
         "seeds": list(stack.seeds),
         "target": [stack.target_centre, stack.target_spread],
         "fitted": [group.members[0] for group in stack.groups if isinstance(group.guest, FittedGuest)],
-        "files": files,
         "extra": extra or {},
     }
-    write_json(folder / MANIFEST, manifest)
+    write(stack_parties(stack), folder, manifest)
+
+
+def write(parties: Sequence[tuple[str, dict[str, Tensor]]], folder: Path, manifest: dict[str, Any]) -> None:
+    """One file a party; the manifest last, so a folder with a manifest is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, tensors in parties:
+        path = folder / f"{name}.safetensors"
+        with replacing(path) as temporary:
+            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+        files[path.name] = sha256(path)
+    write_json(folder / MANIFEST, {"format": FORMAT, "version": __version__, **manifest, "files": files})
 
 
 def load(
@@ -82,7 +83,7 @@ def load(
     settings = Settings.from_dict(manifest["settings"])
     stack = Stack(known, settings, manifest["seeds"], torch.device(device), given)
     stack.target_centre, stack.target_spread = manifest["target"]
-    for name, views in _parties(stack):
+    for name, views in stack_parties(stack):
         stored = tensors.get(name, {})
         for key, view in views.items():
             if key not in stored or stored[key].shape != view.shape:
@@ -101,6 +102,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no JSON ({error}); the file was changed or cut short") from None
     if manifest.get("format") != FORMAT:
         raise UserError(f"{path}: format {manifest.get('format')}; this version reads {FORMAT}")
+    if "shape" not in manifest:
+        raise UserError(f"{path}: parties of another strategy; a folder that dvfl's own parties were saved in is right")
     for name, digest in manifest["files"].items():
         file = folder / name
         if Path(name).name != name or not file.is_file():
@@ -110,7 +113,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _parties(stack: Stack) -> list[tuple[str, dict[str, Tensor]]]:
+def stack_parties(stack: Stack) -> list[tuple[str, dict[str, Tensor]]]:
     """Each party's name and views of its tensors, (replicas, ..)."""
     parties = []
     for group in stack.groups:

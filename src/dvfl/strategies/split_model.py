@@ -1,0 +1,180 @@
+"""A network split over parties: encoders at the guests, a head at the host that has the labels; stacked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dvfl.errors import UserError
+from dvfl.parties.learner import Learner, Rate
+from dvfl.parties.mlp import Mlp
+from dvfl.parties.objectives import CrossEntropy, SquaredError, Supervision
+from dvfl.parties.randomness import torch_generator
+from dvfl.parties.sizes import Sizes, between, encoder, leaky, owner_head, sizes
+from dvfl.strategies.machine import suited
+from dvfl.strategies.settings import SplitSettings
+from dvfl.strategies.stack import Shape, alike, joined, parted
+
+_ELEMENTS_AT_ONCE = 1 << 25  # of one intermediate tensor while predicting whole tables
+
+
+@dataclass(frozen=True)
+class EncoderGroup:
+    """Encoders of equal shape, a stack of replicas x members."""
+
+    members: tuple[int, ...]  # numbers of the guests, from 0
+    net: Mlp
+    learner: Learner
+
+    def of(self, values: Tensor) -> Tensor:
+        """The members' part of (replicas, guests)."""
+        if len(self.members) == values.shape[1]:
+            return values
+        return torch.stack([values[:, guest] for guest in self.members], 1)
+
+    def elements(self, replicas: slice) -> slice:
+        """Where some replicas lie in the stack."""
+        return slice(replicas.start * len(self.members), replicas.stop * len(self.members))
+
+    def part(self, replicas: slice) -> "EncoderGroup":
+        """Those of some replicas, in the same memory."""
+        return EncoderGroup(self.members, self.net, self.learner.part(self.elements(replicas)))
+
+
+class SplitModel:
+    """Guests' encoders are those of DVFL; the host's head is DVFL's host encoder followed by its owner's head for one
+    host (the paper's appendix on models)."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        settings: SplitSettings,
+        seeds: Sequence[int],
+        device: torch.device,
+        *,
+        summed: bool = False,  # the head reads the sum of the guests' encodings in place of their concatenation
+        apart: bool = False,  # every guest is a group of its own
+    ) -> None:
+        self.shape, self.device, self.replicas, self.summed = shape, device, len(seeds), summed
+        widths = sizes(shape.rule, shape.columns, settings.w_g, settings.w_h)
+        self.latents = widths.guest_latent
+        if summed and len(set(self.latents)) > 1:
+            raise UserError(f"guests' encodings of widths {self.latents} cannot be summed; w_g makes them equal")
+        everyone = range(len(shape.columns))
+        members = [(guest,) for guest in everyone] if apart else alike(shape, widths, [None] * len(shape.columns))
+        self.groups = []
+        for group in members:
+            first = group[0]
+            hidden, latent = widths.guest_hidden[first], widths.guest_latent[first]
+            net = encoder(shape.columns[first], hidden, latent, widths.guest_activations)
+            rows = [net.init(torch_generator(seed, "guest", guest)) for seed in seeds for guest in group]
+            self.groups.append(EncoderGroup(group, net, Learner(torch.stack(rows).to(device), settings.guest_rule)))
+        self.supervision = self._supervision(widths, settings)
+        head = [self.head.init(torch_generator(seed, "host", 0)) for seed in seeds]
+        self.host = Learner(torch.stack(head).to(device), settings.host_rule)
+        self.target_centre, self.target_spread = 0.0, 1.0  # of a regression's labels
+
+    @property
+    def head(self) -> Mlp:
+        head = self.supervision.head
+        assert isinstance(head, Mlp)
+        return head
+
+    @property
+    def learners(self) -> list[Learner]:
+        return [*(group.learner for group in self.groups), self.host]
+
+    def part(self, replicas: slice) -> "SplitPart":
+        """Some replicas, in the same memory."""
+        return SplitPart(self, replicas)
+
+    def aggregate(self, pieces: Sequence[Tensor]) -> Tensor:
+        """What the head reads, (replicas, batch, inputs), of the groups' (replicas, members, batch, latent)."""
+        if self.summed:
+            return torch.stack([piece.sum(1) for piece in pieces]).sum(0)
+        return joined(pieces, [group.members for group in self.groups], self.latents)
+
+    def disperse(self, dx: Tensor) -> list[Tensor]:
+        """The gradients of the groups' encodings, from that of what the head read."""
+        if self.summed:
+            return [dx[:, None].repeat(1, len(group.members), 1, 1) for group in self.groups]  # each uses its own up
+        return parted(dx, [group.members for group in self.groups], self.latents)
+
+    @torch.no_grad()
+    def predict(self, tables: Sequence[NDArray[np.float32]]) -> Tensor:
+        """The head's output for aligned tables, (rows, columns) a guest: (replicas, rows, outputs)."""
+        given = [torch.from_numpy(table).to(self.device) for table in tables]
+        rows = len(given[0])
+        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * max(sum(self.latents), *self.shape.columns)))
+        outputs = []
+        with suited(self.device, min(rows, at_once) * self.host.parameters.numel()):
+            for start in range(0, rows, at_once):
+                pieces = []
+                for group in self.groups:
+                    x = torch.stack([given[guest][start : start + at_once] for guest in group.members])
+                    code = group.net.forward(
+                        group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
+                    )
+                    pieces.append(code[-1].unflatten(0, (self.replicas, -1)))
+                outputs.append(self.head.forward(self.host.parameters, self.aggregate(pieces))[-1])
+        return torch.cat(outputs, 1) * self.target_spread + self.target_centre
+
+    def tensors(self) -> list[tuple[str, dict[str, Tensor]]]:
+        """Each party's name and views of its tensors, (replicas, ..)."""
+        parties = []
+        for group in self.groups:
+            for number, guest in enumerate(group.members):
+                flat = group.learner.parameters.unflatten(0, (self.replicas, -1))[:, number]
+                tensors = {f"encoder.{name}": view for name, view in group.net.named(flat).items()}
+                parties.append((f"guest-{guest + 1}", tensors))
+        head = {f"head.{name}": view for name, view in self.head.named(self.host.parameters).items()}
+        return [*parties, ("host-1", head)]
+
+    def _supervision(self, widths: Sizes, settings: SplitSettings) -> Supervision:
+        joint, w_h = sum(self.latents), widths.host_latent
+        inputs = self.latents[0] if self.summed else joint  # only the first layer is another (the paper on VFB2)
+        own = owner_head(widths, 1, w_h, self.shape.outputs)
+        activations = (widths.host_activation, widths.host_activation, *own.activations)
+        net = Mlp((inputs, between(joint, w_h), *own.widths), activations)
+        if settings.head is not None:
+            net = leaky((inputs, *settings.head, self.shape.outputs))
+        return CrossEntropy(net) if self.shape.classes else SquaredError(net)
+
+
+class SplitPart:
+    """Some replicas of a split model, and the steps that a round is made of."""
+
+    def __init__(self, model: SplitModel, replicas: slice) -> None:
+        self._model = model
+        self.groups = [group.part(replicas) for group in model.groups]
+        self.host = model.host.part(replicas)
+        self._tapes: list[list[Tensor]] = [[] for _ in model.groups]
+
+    def encode(self, number: int, x: Tensor) -> Tensor:
+        """A group's encodings (replicas, members, batch, latent) of (elements, batch, columns)."""
+        group = self.groups[number]
+        self._tapes[number] = group.net.forward(group.learner.parameters, x)
+        code: Tensor = self._tapes[number][-1].unflatten(0, (-1, len(group.members)))
+        return code
+
+    def learn(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The head's forward and backward pass on its inputs (replicas, batch, inputs): losses, and their gradient."""
+        learned = self._model.supervision.learn(self.host.parameters, x, y, self.host.gradient, to_input=True)
+        assert learned.dx is not None
+        return learned.loss, learned.dx
+
+    def update_host(self, rate: Rate, alive: Tensor | None) -> None:
+        """One step of the heads that `alive` (replicas,) marks."""
+        self.host.update(rate, alive)
+
+    def update_guests(self, number: int, dy: Tensor, rate: Rate, alive: Tensor | None) -> None:
+        """A group's backward pass from the gradient of its encodings; one step of those `alive` (replicas, members)."""
+        group = self.groups[number]
+        learner = group.learner
+        group.net.backward(learner.parameters, self._tapes[number], dy.flatten(0, 1), learner.gradient, to_input=False)
+        if isinstance(rate, Tensor) and rate.numel() > 1:
+            rate = rate.repeat_interleave(len(group.members))
+        learner.update(rate, None if alive is None else alive.flatten())

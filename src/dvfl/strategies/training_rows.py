@@ -1,0 +1,72 @@
+"""Training rows where a round gathers its batches at one stroke, their order, and the rows held out from training."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dvfl.parties.randomness import batches, numpy_generator
+from dvfl.strategies.rounds import Feed, Round
+
+
+class GatheredTables:
+    """The tables of guests of equal shape, in a stack of replicas x members."""
+
+    def __init__(self, tables: Sequence[Tensor], replicas: int, device: torch.device) -> None:
+        self._values = torch.cat(list(tables)).to(device)  # (members x rows, columns)
+        rows, self._columns = tables[0].shape
+        element = torch.arange(replicas * len(tables), device=device)
+        self._replica = element // len(tables)  # of each element of the stack
+        self._first_row = (element % len(tables) * rows)[:, None]
+
+    def take(self, rows: Tensor, elements: slice) -> Tensor:
+        """Rows (replicas, batch) of some of the stack's elements: (elements, batch, columns)."""
+        flat = (rows.index_select(0, self._replica[elements]) + self._first_row[elements]).flatten()
+        return self._values.index_select(0, flat).view(-1, rows.shape[1], self._columns)
+
+
+class LabelledRows:
+    """The rows that the holder of the labels trains on, in an order drawn anew every epoch, and those it holds out.
+
+    A seed has the same order and holds out the same rows in every strategy.
+    """
+
+    def __init__(
+        self, labels: NDArray[np.generic], held_out: float, batch: int, seeds: Sequence[int], device: torch.device
+    ) -> None:
+        self.rows = len(labels)
+        self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
+        self._seeds = sorted(set(seeds))
+        self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
+        held = min(round(self.rows * held_out), self.rows - 1)
+        shuffles = np.stack([numpy_generator(seed, "held-out").permutation(self.rows) for seed in self._seeds])
+        self._train = np.sort(shuffles[:, held:], 1).astype(np.int32)  # (seeds, rows)
+        self.held = torch.from_numpy(shuffles[:, :held]).to(device)[self._of] if held else None  # (replicas, rows)
+        self.batch = min(batch, self._train.shape[1])
+        self.iterations = -(-self._train.shape[1] // self.batch)
+
+    def trained_on(self, replica: int) -> Tensor:
+        """The rows that a replica trains on."""
+        return torch.from_numpy(self._train[int(self._of[replica])]).to(self.labels.device)
+
+    def load(self, feed: Feed, epoch: int) -> None:
+        """Draws the order of an epoch."""
+        orders = [batches(self._train.shape[1], self.batch, seed, "owner", epoch) for seed in self._seeds]
+        feed.load("rows", np.stack([rows[order] for rows, order in zip(self._train, orders, strict=True)], 1))
+
+    def at(self, feed: Feed, t: Round, replicas: slice = slice(None)) -> Tensor:
+        """The rows of round `t`: (replicas, batch)."""
+        return feed.at("rows", t).index_select(0, self._of[replicas])
+
+    def labels_of(self, rows: Tensor) -> Tensor:
+        """The labels of rows (replicas, batch)."""
+        return self.labels.index_select(0, rows.flatten()).view(rows.shape)
+
+
+def standardised_targets(labels: NDArray[np.generic]) -> tuple[NDArray[np.float32], float, float]:
+    """A regression's targets with mean 0 and deviation 1, so that one learning rate fits all units; and both."""
+    numbers = labels.astype(np.float64)
+    centre, spread = float(numbers.mean()), float(numbers.std()) or 1.0
+    return ((numbers - centre) / spread).astype(np.float32), centre, spread
