@@ -1,9 +1,12 @@
-"""Tries settings of DVFL on held-out training rows and writes every trial down. Test rows are never loaded.
+"""Tries settings on held-out training rows and writes every trial down. Test rows are never loaded.
 
     python benchmarks/tune.py TRIALS.json --out TRIALS.jsonl --data-dir DIR --device cuda
 
-TRIALS.json is a list of {"dataset", "preset", "seeds", "change": {setting: value}}. Each trial trains on five sixths of
-the training rows and is scored on the rest (the split depends on the data set alone), and appends one line of JSON.
+TRIALS.json is a list of {"dataset", "strategy", "preset", "seeds", "faults", "change"}: `faults` a list of conditions,
+each a list as on a command line (one without faults unless given), `change` {setting: value}. A trial trains all its
+conditions and seeds on five sixths of the training rows, is scored on the rest (the split depends on the data set
+alone), and appends one line of JSON. Trials that differ only in what replicas of a stack may differ in (learning rates,
+dropout) run as one stack. Trials that the output already has are left out.
 """
 
 import argparse
@@ -11,15 +14,17 @@ import dataclasses
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dvfl.data import VerticalData, load
-from dvfl.parties.faults import Fault
+from dvfl.data.outages import read_outages
+from dvfl.parties.faults import Faults
 from dvfl.parties.randomness import numpy_generator
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies import strategy
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings
+from dvfl.strategies.settings import AnySettings, SplitSettings
 
 
 def held_out(data: VerticalData) -> VerticalData:
@@ -30,14 +35,55 @@ def held_out(data: VerticalData) -> VerticalData:
     return dataclasses.replace(data, guests=guests, y_train=data.y_train[train], y_test=data.y_train[test])
 
 
-def changed(settings: Settings, change: dict[str, object]) -> Settings:
+def changed(settings: AnySettings, change: dict[str, Any]) -> AnySettings:
     """The settings with some replaced; rules are given as {"name": "adam", "rate": ..}, merged into the preset's."""
     plain = settings.as_dict()
     for name, value in change.items():
         if isinstance(value, dict) and value.get("name", plain[name]["name"]) == plain[name]["name"]:
             value = {**plain[name], **value}
         plain[name] = value
-    return Settings.from_dict(plain)
+    return type(settings).from_dict(plain)
+
+
+def alike(trial: dict[str, Any], settings: AnySettings) -> str:
+    """The same for trials that can share a stack."""
+    split = isinstance(settings, SplitSettings)
+    free = ("dropout", "guest_noise") if split else ("owner_dropout",)
+    plain = {name: value for name, value in settings.as_dict().items() if name not in free}
+    varying = ("guest_rule", "host_rule") if split else ("owner_rule",)
+    for name in varying:
+        plain[name] = {**plain[name], "rate": 0.0}
+    where = {name: value for name, value in trial.items() if name != "change"}
+    return json.dumps([where, plain], sort_keys=True)
+
+
+def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: VerticalData, device: str) -> list[Any]:
+    """Trains trials as one stack; their lines."""
+    first = trials[0]
+    conditions = [Faults.parse(texts, read_outages) for texts in first.get("faults", [[]])]
+    seeds = list(range(first["seeds"]))
+    each = len(conditions) * len(seeds)
+    start = time.perf_counter()
+    simulation = strategy(first.get("strategy", "dvfl"))(
+        data,
+        [one for one in settings for _ in range(each)],
+        seeds * len(conditions) * len(trials),
+        faults=[condition for condition in conditions for _ in seeds] * len(trials),
+        device=device,
+    )
+    simulation.run()
+    scores = simulation.scores().reshape(len(trials), len(conditions), len(seeds))
+    seconds = (time.perf_counter() - start) / len(trials)
+    return [
+        {
+            **trial,
+            "held_out_mean": round(float(own.mean()), 4),
+            "means": [round(float(mean), 4) for mean in own.mean(1)],
+            "scores": [[round(float(score), 2) for score in row] for row in own],
+            "seconds": round(seconds, 1),
+        }
+        for trial, own in zip(trials, scores, strict=True)
+    ]
 
 
 def main() -> None:
@@ -48,28 +94,25 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     loaded: dict[str, VerticalData] = {}
+    done = arguments.out.read_text().splitlines() if arguments.out.exists() else []
+    known = [json.loads(line) for line in done]
+    stacks: dict[str, list[tuple[dict[str, Any], AnySettings]]] = {}
     for trial in json.loads(arguments.trials.read_text()):
+        if any(all(line.get(key) == value for key, value in trial.items()) for line in known):
+            continue
         name = trial["dataset"]
         if name not in loaded:
             loaded[name] = held_out(load(name, data_dir=arguments.data_dir))
-        data = loaded[name]
-        settings = changed(preset(trial["preset"], data), trial.get("change", {}))
-        faults = [Fault.parse(text) for text in trial.get("faults", [])]
-        start = time.perf_counter()
-        simulation = Dvfl(data, settings, range(trial["seeds"]), faults=faults, device=arguments.device)
-        simulation.run()
-        scores = simulation.scores()
-        spread = 2 * float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
-        line = {
-            **trial,
-            "held_out_mean": round(float(scores.mean()), 4),
-            "two_sigma": round(spread, 4),
-            "scores": [round(float(score), 4) for score in scores],
-            "seconds": round(time.perf_counter() - start, 1),
-        }
-        print(json.dumps({key: value for key, value in line.items() if key != "scores"}), flush=True)
+        base = preset(trial["preset"], loaded[name], trial.get("strategy", "dvfl"))
+        settings = changed(base, trial.get("change", {}))
+        stacks.setdefault(alike(trial, settings), []).append((trial, settings))
+    for stack in stacks.values():
+        trials, settings = [trial for trial, _ in stack], [one for _, one in stack]
+        lines = run(trials, settings, loaded[trials[0]["dataset"]], arguments.device)
+        for line in lines:
+            print(json.dumps({key: line[key] for key in line if key not in ("scores", "faults")}), flush=True)
         with arguments.out.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 if __name__ == "__main__":

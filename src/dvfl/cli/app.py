@@ -13,6 +13,8 @@ import typer
 from dvfl import __version__
 from dvfl.cli import bench
 from dvfl.cli.interrupts import Interrupted
+from dvfl.cli.reproduce import EXAMPLE as REPRODUCE_EXAMPLE
+from dvfl.cli.reproduce import reproduce
 from dvfl.cli.train import EXAMPLE, train
 from dvfl.errors import RunFailed, UserError
 
@@ -23,6 +25,7 @@ app = typer.Typer(
     context_settings={"max_content_width": 100},
 )
 app.command(epilog=EXAMPLE)(train)
+app.command(epilog=REPRODUCE_EXAMPLE)(reproduce)
 app.add_typer(bench.app, name="bench")
 
 

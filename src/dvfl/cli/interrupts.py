@@ -14,6 +14,7 @@ class Interrupted(BaseException):
 
     def __init__(self, message: str, signum: int) -> None:
         super().__init__(message)
+        self.signum = signum
         self.status = 128 + signum  # as shells report a process that a signal ended
 
 
