@@ -28,7 +28,7 @@ def test_an_unknown_preset_gets_the_nearest_name(refusal: Refusal) -> None:
     "faults",
     [
         "guest", "guest:0.1", "gast:0.1:0.1", "guest:often:0.1", "guest:1.5:0.1", "guest:nan:1", "host:0.1:-1",
-        "recorded:nowhere.csv", "delay:0", "delay:soon", "corrupt:sign:hosts", "corrupt:sign:hosts:guest-1",
+        "recorded:nowhere.csv", "delay:0", "delay:soon", "corrupt:sign:hosts", "corrupt:sign:hosts:guest-9",
     ],
 )  # fmt: skip
 def test_wrong_faults_are_named(faults: str, refusal: Refusal) -> None:

@@ -21,7 +21,7 @@ from dvfl.parties.outages import Outage, Outages
 from dvfl.strategies import STRATEGIES
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
-from dvfl.strategies.trouble import per_replica
+from dvfl.strategies.trouble import per_replica, resolved
 
 SEEDS, GUESTS, HOSTS, ROUNDS, BATCH = (5, 11), 4, 2, 10, 64  # 600 rows
 WIDTH = 12  # of a guest's encoding
@@ -312,3 +312,18 @@ def test_faults_are_one_for_all_replicas_or_one_each() -> None:
     assert per_replica([NO_FAULTS, faults], 2) == (NO_FAULTS, faults)
     with pytest.raises(ValueError, match="2 faults for 3 replicas"):
         per_replica([NO_FAULTS, faults], 3)
+
+
+def test_a_guest_is_known_by_its_number_as_by_its_own_name() -> None:
+    outages = Outages("o.csv", (Outage("guest-1", 0, 5), Outage("guest-2>host-1", 1, 2), Outage("host-1", 3, None)))
+    given = Faults(outages=outages, corruption=Corruption("sign", "hosts", "guest-2"))
+    (known,) = resolved([given], ["bank", "insurer"], ["host-1"])
+    assert known.outages is not None and known.corruption is not None
+    assert [row.party for row in known.outages.rows] == ["bank", "insurer>host-1", "host-1"]
+    assert known.corruption.guest == "insurer"
+
+
+def test_a_guests_own_name_comes_before_its_number() -> None:
+    given = Faults(corruption=Corruption("sign", "hosts", "guest-1"))
+    (known,) = resolved([given], ["guest-2", "guest-1"], ["host-1"])
+    assert known.corruption == given.corruption

@@ -255,7 +255,7 @@ def _gaps(results: Results) -> list[str]:
             part = "" if missing == len(cell.accuracy) else f", {missing} of {len(cell.accuracy)} seeds"
             when = cell.status.removeprefix("stalled at ")
             stalled.setdefault(cell.strategy, []).append(f"{where} ({when}{part})")
-        if cell.requests_repeated is not None:
+        if cell.requests_repeated:
             repeated.setdefault(cell.strategy, []).append(f"{where} ({cell.requests_repeated:,})")
     sentences = [f"{_NOTHING}: {strategy} stalled in {', '.join(where)}." for strategy, where in stalled.items()]
     sentences += [f"Requests that {strategy} repeated: {', '.join(where)}." for strategy, where in repeated.items()]

@@ -32,7 +32,7 @@ from dvfl.strategies.settings import Settings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
 from dvfl.strategies.stack import Encoder, Shape, Stack
 from dvfl.strategies.supervision import OwnerPhase
-from dvfl.strategies.trouble import PerReplica, WrongEncodings, known_faults, per_replica
+from dvfl.strategies.trouble import PerReplica, WrongEncodings, per_replica, resolved
 
 
 class Dvfl:
@@ -57,15 +57,15 @@ class Dvfl:
         self.data, self.settings, self.seeds = data, settings, tuple(seeds)
         self.faults = per_replica(faults, len(self.seeds))
         names = [guest.name for guest in data.guests]
-        known_faults(self.faults, names, self.host_names)
+        self.known_faults = resolved(self.faults, names, self.host_names)
         self.device = torch.device(device)
         self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, data))
         self.watch = Stopwatch(self.device)
         iterations = -(-data.rows // settings.batch)
         if self.device.type == "cpu":
             keep_freed_memory()
-        self.hosts = HostPhase(self.stack, names, iterations, self.faults, self.watch)
-        self.guests = GuestPhase(self.stack, data, self.hosts, self.faults, self.watch)
+        self.hosts = HostPhase(self.stack, names, iterations, self.known_faults, self.watch)
+        self.guests = GuestPhase(self.stack, data, self.hosts, self.known_faults, self.watch)
         self.owner: OwnerPhase | None = None
 
     @property
@@ -148,7 +148,7 @@ class Dvfl:
         """The encodings of the training rows as they reach the owner: (replicas, rows, all senders)."""
         names = [guest.name for guest in self.data.guests]
         wrong = [
-            WrongEncodings("owner", self.faults, [names[i] for i in group.members], group.latent, self.device)
+            WrongEncodings("owner", self.known_faults, [names[i] for i in group.members], group.latent, self.device)
             for group in self.stack.groups
         ]
         return self.stack.encode([guest.train for guest in self.data.guests], wrong if any(wrong) else None)

@@ -27,7 +27,7 @@ from dvfl.strategies.settings import SplitSettings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
 from dvfl.strategies.split_model import SplitModel
 from dvfl.strategies.training_rows import GatheredTables, LabelledRows, standardised_targets
-from dvfl.strategies.trouble import PerReplica, known_faults, per_replica
+from dvfl.strategies.trouble import PerReplica, per_replica, resolved
 
 Masks = dict[str, NDArray[np.bool_]]  # (rounds, replicas, ..) each
 
@@ -81,7 +81,7 @@ class EndToEnd:
         self.data, self.settings, self.seeds = data, settings, tuple(seeds)
         self.faults = per_replica(faults, len(self.seeds))
         self.guest_names = [guest.name for guest in data.guests]
-        known_faults(self.faults, self.guest_names, self.host_names)
+        self.known_faults = resolved(self.faults, self.guest_names, self.host_names)
         for fault in self.faults:
             if fault.lateness is not None or fault.corruption is not None:
                 raise UserError(f"--faults {fault.texts[-1]}: only dvfl defines what late or wrong messages do")

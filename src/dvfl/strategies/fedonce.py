@@ -90,7 +90,7 @@ class FedOnce(Dvfl):
 
     def _lost(self) -> NDArray[np.bool_]:
         """Which messages (messages, replicas, guests) are lost."""
-        links, host = self._chains(self.faults, self.seeds)
+        links, host = self._chains(self.known_faults, self.seeds)
         count, start = self.guests.iterations, self._start
         lost = np.zeros((count, len(self.seeds), len(self.data.guests)), bool)
         if links is not None:
@@ -102,7 +102,7 @@ class FedOnce(Dvfl):
     def _insist(self, replica: int) -> int:
         """How many requests one replica makes again until every message is heard."""
         seeds = self.seeds[replica : replica + 1]
-        links, host = self._chains(self.faults[replica : replica + 1], seeds)
+        links, host = self._chains(self.known_faults[replica : replica + 1], seeds)
         t, repeated = self._start, 0
         for _ in range(self.guests.iterations if links or host else 0):
             missing = np.ones((1, len(self.data.guests)), bool)

@@ -38,9 +38,9 @@ class Requests:
         seeds, guests = training.seeds, training.guest_names
         links = [f"{guest}>{host}" for host in training.host_names for guest in guests]
         self._seeds = seeds
-        self.guests = chains("guest", training.faults, seeds, guests)
-        self.links = chains("connection", training.faults, seeds, links)
-        self.host = chains("host", training.faults, seeds, training.host_names)
+        self.guests = chains("guest", training.known_faults, seeds, guests)
+        self.links = chains("connection", training.known_faults, seeds, links)
+        self.host = chains("host", training.known_faults, seeds, training.host_names)
         self.shape = (len(seeds), len(guests))
 
     def __bool__(self) -> bool:

@@ -1,6 +1,7 @@
 """What faults do to stacks: chains that may end a training, and guests that send wrong encodings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -113,7 +114,28 @@ class Spoiler:
         return self._feed.at("wrong order", t), noise
 
 
-def known_faults(faults: Sequence[Faults], guests: Sequence[str], hosts: Sequence[str]) -> None:
-    """Refuses faults of parties that are not there."""
-    for one in set(faults) - {NO_FAULTS}:
-        one.check(guests, hosts)
+def resolved(faults: Sequence[Faults], guests: Sequence[str], hosts: Sequence[str]) -> tuple[Faults, ...]:
+    """Faults with every guest by its own name, where it may also be called guest-1, guest-2 .. in the tables' order.
+
+    Parties that are not there are refused.
+    """
+    numbered = {f"guest-{number + 1}": name for number, name in enumerate(guests)}
+    names = {**numbered, **{name: name for name in guests}}  # a name of its own comes first
+    known: dict[Faults, Faults] = {NO_FAULTS: NO_FAULTS}
+    for one in set(faults):
+        one.check(list(names), hosts)
+        wrong, outages = one.corruption, one.outages
+        if wrong is not None:
+            wrong = replace(wrong, guest=names[wrong.guest])
+        if outages is not None:
+            outages = replace(
+                outages, rows=tuple(replace(row, party=_renamed(row.party, names)) for row in outages.rows)
+            )
+        known[one] = replace(one, corruption=wrong, outages=outages)
+    return tuple(known[one] for one in faults)
+
+
+def _renamed(party: str, names: Mapping[str, str]) -> str:
+    """A guest, a host, or a link by the guest's own name."""
+    guest, arrow, host = party.rpartition(">") if party not in names else (party, "", "")
+    return names.get(guest, guest) + arrow + host
