@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import matplotlib.font_manager  # noqa: F401  writes its cache now, not into a test's own cache folder
 import torch
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
