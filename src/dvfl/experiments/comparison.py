@@ -192,11 +192,11 @@ def _level_or_ahead(results: Results, tests: list[Judged]) -> list[str]:
             sentences.append(f"{_capital(label(column))}: {'; '.join(parts)}.")
     if not sentences:
         return ["In no column."]
-    open_ = [
-        f"{test.strategy} ({label(test.column)})"
-        for test in tests
-        if test.verdict != "ahead" and test.comparison.low < -BEHIND
-    ]
+    unsure: dict[str, list[str]] = {}
+    for test in tests:
+        if test.verdict != "ahead" and test.comparison.low < -BEHIND:
+            unsure.setdefault(test.strategy, []).append(label(test.column))
+    open_ = [f"{strategy} ({', '.join(names)})" for strategy, names in unsure.items()]
     sentences.insert(0, "The numbers are DVFL minus the baseline, with the 95 % interval.")
     sentences.append(
         f"That DVFL is behind by more than {BEHIND:g} is not ruled out against {_listed(open_)}."
