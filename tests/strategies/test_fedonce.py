@@ -12,7 +12,8 @@ from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Chains, Fault, Faults, Kind
+from dvfl.parties.chains import Chains
+from dvfl.parties.faults import NO_FAULTS, Fault, Faults, Kind
 from dvfl.parties.guest import Guest
 from dvfl.parties.outages import Outage, Outages
 from dvfl.strategies.dvfl import Dvfl

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Chains, Fault, Faults, Kind
+from dvfl.parties.chains import Chains
+from dvfl.parties.faults import NO_FAULTS, Fault, Faults, Kind
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.outages import Outage, Outages
 from dvfl.parties.randomness import batches, numpy_generator, patterns

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Chains
+from dvfl.parties.chains import Chains
+from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.lateness import Post

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Chains, Faults
+from dvfl.parties.chains import Chains
+from dvfl.parties.faults import NO_FAULTS, Faults
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Flow

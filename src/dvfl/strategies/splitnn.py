@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.parties.faults import Chains
+from dvfl.parties.chains import Chains
 from dvfl.strategies.endtoend import EndToEnd, Masks
 from dvfl.strategies.rounds import Round
 from dvfl.strategies.trouble import cannot_progress, chains

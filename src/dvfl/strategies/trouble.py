@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
+from dvfl.parties.chains import Chains
 from dvfl.parties.corruption import How, Phase, corrupted
-from dvfl.parties.faults import NO_FAULTS, Chains, Faults, Kind
+from dvfl.parties.faults import NO_FAULTS, Faults, Kind
 from dvfl.parties.randomness import numpy_generator, torch_generator
 from dvfl.strategies.rounds import Feed, Round
 
