@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from split_networks import CRASHES, GUESTS, NAMES, ROUNDS, SEED, Script, learned, recorded
 from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
@@ -20,25 +21,15 @@ from dvfl.strategies.endtoend import EndToEnd, Masks
 from dvfl.strategies.settings import SplitSettings
 from dvfl.strategies.vafl import Vafl
 
-SEED, GUESTS, ROUNDS = 5, 4, 10  # of an epoch: 600 rows in batches of 64
-NAMES = [f"guest-{number + 1}" for number in range(GUESTS)]
 SETTINGS = SplitSettings(epochs=3, guest_rule=Sgd(1.0, momentum=0.5), host_rule=Sgd(0.2, momentum=0.5), validation=0.0)
-CRASHES = Faults((Fault("connection", 0.3, 0.5), Fault("guest", 0.1, 0.5), Fault("host", 0.2, 0.5)))
 PlainSplits = Callable[[EndToEnd], Any]
 
 
-class Scripted(Vafl):
+class Scripted(Script, Vafl):
     """VAFL whose lost messages are written down beforehand."""
 
     def __init__(self, masks: Masks) -> None:
         self.written = masks
-
-    def masks(self, start: int, count: int) -> Masks:
-        return {name: mask[start : start + count] for name, mask in self.written.items()}
-
-
-def recorded(*rows: Outage) -> Faults:
-    return Faults(outages=Outages("record", rows))
 
 
 def made(
@@ -51,13 +42,6 @@ def trained(*arguments: Any, **options: Any) -> EndToEnd:
     simulation = made(*arguments, **options)
     simulation.run()
     return simulation
-
-
-def learned(simulation: EndToEnd) -> list[Tensor]:
-    """Every learner's parameters, velocity and steps, (replicas, ..) each."""
-    replicas = len(simulation.seeds)
-    kept = [tensor for learner in simulation.model.learners for tensor in learner.state().values()]
-    return [tensor.clone().unflatten(0, (replicas, -1)) for tensor in kept]
 
 
 def tables(simulation: EndToEnd) -> list[Tensor]:
