@@ -15,6 +15,19 @@ def close(found: Tensor, expected: Tensor) -> bool:
     return bool((found.cpu() - expected).norm() <= 1e-5 * expected.norm() + 1e-6)
 
 
+def stepped(start: Tensor, rule: Rule, rate: Tensor, *, masked: bool) -> tuple[Learner, Learner]:
+    """Twenty updates on the CPU and on the GPU with the same gradients; the last of five elements is never alive."""
+    cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)
+    for _ in range(20):
+        gradient, alive = torch.randn(start.shape), torch.rand(5) < 0.6
+        alive[4] = False
+        for learner in (cpu, gpu):
+            device = learner.gradient.device
+            learner.gradient.copy_(gradient)
+            learner.update(rate.to(device), alive.to(device) if masked else None)
+    return cpu, gpu
+
+
 @pytest.mark.parametrize("activation", ["identity", "relu", "leaky_relu", "sigmoid"])
 @pytest.mark.parametrize(("stack", "rows", "widths"), [(1, 64, (196, 100, 80)), (7, 33, (5, 70, 1, 129))])
 def test_a_network_on_a_gpu_equals_the_one_on_the_cpu(
@@ -47,14 +60,7 @@ def test_losses_and_their_gradients_on_a_gpu_equal_those_on_the_cpu(stack: int, 
 
 def test_adam_on_a_gpu_equals_the_one_on_the_cpu_and_leaves_the_dead_alone() -> None:
     start = torch.randn(5, 3000)
-    rule = Adam(2e-3, weight_decay=1e-5)
-    cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)
-    for _ in range(20):
-        gradient, alive = torch.randn(5, 3000), torch.rand(5) < 0.6
-        alive[4] = False
-        for learner in (cpu, gpu):
-            learner.gradient.copy_(gradient)
-            learner.update(2e-3, alive.to(learner.gradient.device))
+    cpu, gpu = stepped(start, Adam(2e-3, weight_decay=1e-5), torch.tensor([2e-3]), masked=True)
     assert torch.allclose(gpu.parameters.cpu(), cpu.parameters, rtol=1e-5, atol=1e-6)
     assert torch.equal(gpu.steps.cpu(), cpu.steps)
     assert torch.equal(gpu.parameters[4].cpu(), start[4])
@@ -67,14 +73,7 @@ def test_gradient_descent_on_a_gpu_equals_that_on_the_cpu_and_leaves_the_dead_al
     momentum: float, decay: float, masked: bool
 ) -> None:
     start = torch.randn(5, 3000)
-    rule = Sgd(0.05, momentum, decay)
-    cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)
-    for _ in range(20):
-        gradient, alive = torch.randn(5, 3000), torch.rand(5) < 0.6
-        alive[4] = False
-        for learner in (cpu, gpu):
-            learner.gradient.copy_(gradient)
-            learner.update(0.05, alive.to(learner.gradient.device) if masked else None)
+    cpu, gpu = stepped(start, Sgd(0.05, momentum, decay), torch.tensor([0.05]), masked=masked)
     for name, expected in cpu.state().items():
         assert torch.allclose(gpu.state()[name].cpu(), expected, rtol=1e-5, atol=1e-5), name
     assert torch.equal(gpu.steps.cpu(), cpu.steps)
@@ -84,10 +83,5 @@ def test_gradient_descent_on_a_gpu_equals_that_on_the_cpu_and_leaves_the_dead_al
 @pytest.mark.parametrize("rule", [Adam(1.0, weight_decay=1e-5), Sgd(1.0, momentum=0.5)], ids=str)
 def test_every_element_may_have_a_rate_of_its_own(rule: Rule) -> None:
     start, rate = torch.randn(5, 3000), torch.tensor([0.1, 0.01, 0.1, 0.05, 0.2])
-    cpu, gpu = Learner(start.clone(), rule), Learner(start.cuda(), rule)
-    for _ in range(10):
-        gradient, alive = torch.randn(5, 3000), torch.rand(5) < 0.6
-        for learner in (cpu, gpu):
-            learner.gradient.copy_(gradient)
-            learner.update(rate.to(learner.gradient.device), alive.to(learner.gradient.device))
+    cpu, gpu = stepped(start, rule, rate, masked=True)
     assert torch.allclose(gpu.parameters.cpu(), cpu.parameters, rtol=1e-4, atol=1e-5)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from split_networks import recorded
 from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
@@ -28,10 +29,6 @@ LINKS = [f"{name}>host-1" for name in NAMES]
 SETTINGS = Settings(hosts=0, guest_epochs=2, owner_epochs=3)
 LOSSY = Faults((Fault("connection", 0.3, 0.5), Fault("host", 0.2, 0.5)))
 Bools = NDArray[np.bool_]
-
-
-def recorded(*rows: Outage) -> Faults:
-    return Faults(outages=Outages("record", rows))
 
 
 def made(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA
+from split_networks import recorded
 from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
@@ -27,10 +28,6 @@ SEEDS, GUESTS, HOSTS, ROUNDS, BATCH = (5, 11), 4, 2, 10, 64  # 600 rows
 WIDTH = 12  # of a guest's encoding
 SETTINGS = Settings(hosts=HOSTS, guest_epochs=2, host_epochs=3, owner_epochs=1, validation=0.0, history_dtype="float32")
 HOWS = get_args(How)
-
-
-def recorded(*rows: Outage) -> Faults:
-    return Faults(outages=Outages("record", rows))
 
 
 def wrong(how: How, phase: Any, guest: str = "guest-2") -> Faults:

@@ -1,7 +1,7 @@
 """Results as people read them: NAME.md for one experiment, report.html for all of a folder."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,40 +154,42 @@ def _ours(results: Results) -> Table:
     for column in across:
         means = [cell.mean for (_, other), cell in cells.items() if other == column and cell.mean is not None]
         best[column] = number(max(means)) if means else ""
-    rows = []
-    for strategy in strategies(results):
-        shown = []
-        for column in across:
-            cell = cells.get((strategy, column))
-            if cell is None or cell.mean is None or cell.two_sigma is None:
-                shown.append(Shown(_NOTHING))
-            else:
-                text = number(cell.mean)
-                shown.append(Shown(text, f"± {number(cell.two_sigma)}", strong=text == best[column]))
-        rows.append((strategy, shown))
+
+    def shown(column: Column, cell: Cell) -> Shown:
+        if cell.mean is None or cell.two_sigma is None:
+            return Shown(_NOTHING)
+        text = number(cell.mean)
+        return Shown(text, f"± {number(cell.two_sigma)}", strong=text == best[column])
+
     down = " and ".join(sorted({f"{cell.condition['down']:g}" for cell in results.cells if cell.condition["down"]}))
     note = (
         f"Test accuracy in percent, mean ± 2 sigma, at R_d {down or 0}; the number in a column's head is R_u."
         " Bold: the best mean of a column."
     )
-    return Table("Ours", note, _heads(across), rows)
+    return Table("Ours", note, _heads(across), _rows(results, shown))
 
 
 def _minus_paper(results: Results) -> Table:
-    cells, across = table(results), columns(results)
-    rows = []
-    for strategy in strategies(results):
-        shown = []
-        for column in across:
-            cell = cells.get((strategy, column))
-            if cell is None or cell.mean is None or cell.paper_mean is None:
-                shown.append(Shown(_NOTHING))
-            else:
-                difference = cell.mean - cell.paper_mean
-                shown.append(Shown(signed(difference), strong=abs(difference) > APART))
-        rows.append((strategy, shown))
+    def shown(column: Column, cell: Cell) -> Shown:
+        if cell.mean is None or cell.paper_mean is None:
+            return Shown(_NOTHING)
+        difference = cell.mean - cell.paper_mean
+        return Shown(signed(difference), strong=abs(difference) > APART)
+
     note = f"Difference of the means in points. Bold: more than {APART:g}."
-    return Table("Ours minus the paper's", note, _heads(across), rows)
+    return Table("Ours minus the paper's", note, _heads(columns(results)), _rows(results, shown))
+
+
+def _rows(results: Results, shown: Callable[[Column, Cell], Shown]) -> list[tuple[str, list[Shown]]]:
+    """Every strategy with what is shown of its cells, column by column."""
+    cells, across = table(results), columns(results)
+    return [
+        (
+            strategy,
+            [shown(column, cell) if (cell := cells.get((strategy, column))) else Shown(_NOTHING) for column in across],
+        )
+        for strategy in strategies(results)
+    ]
 
 
 def _minus_baselines(results: Results) -> Table:

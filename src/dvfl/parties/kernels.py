@@ -57,12 +57,8 @@ def adam(
     alive: Tensor | None,
 ) -> None:  # fmt: skip
     """One masked Adam step of a whole stack in one pass; `steps` counts per element."""
-    steps.add_(1 if alive is None else alive)
-    stack, size = parameters.shape
-    rate = rate if isinstance(rate, Tensor) else torch.full((1,), rate, device=parameters.device)
-    _adam[(triton.cdiv(size, _BLOCK), stack)](
-        parameters, gradient, *moments, steps, steps if alive is None else alive.contiguous(),
-        rate, int(rate.numel() > 1), size,
+    _adam[_blocks(parameters)](
+        parameters, gradient, *moments, steps, *_stepping(parameters, steps, rate, alive),
         beta1=rule.beta1, beta2=rule.beta2, eps=rule.eps, decay=rule.weight_decay,
         masked=alive is not None, block=_BLOCK,
     )  # fmt: skip
@@ -73,14 +69,24 @@ def sgd(
     alive: Tensor | None,
 ) -> None:  # fmt: skip
     """The same for gradient descent with momentum."""
-    steps.add_(1 if alive is None else alive)
-    stack, size = parameters.shape
-    rate = rate if isinstance(rate, Tensor) else torch.full((1,), rate, device=parameters.device)
-    _sgd[(triton.cdiv(size, _BLOCK), stack)](
-        parameters, gradient, moments[0] if moments else gradient, steps if alive is None else alive.contiguous(),
-        rate, int(rate.numel() > 1), size,
+    _sgd[_blocks(parameters)](
+        parameters, gradient, moments[0] if moments else gradient, *_stepping(parameters, steps, rate, alive),
         momentum=rule.momentum, decay=rule.weight_decay, masked=alive is not None, block=_BLOCK,
     )  # fmt: skip
+
+
+def _blocks(parameters: Tensor) -> tuple[int, int]:
+    stack, size = parameters.shape
+    return triton.cdiv(size, _BLOCK), stack
+
+
+def _stepping(
+    parameters: Tensor, steps: Tensor, rate: Rate, alive: Tensor | None
+) -> tuple[Tensor, Tensor, int, int]:  # fmt: skip
+    """Counts the step, and gives what both optimisers read alike: who is alive, the rate and its stride, the size."""
+    steps.add_(1 if alive is None else alive)
+    rate = rate if isinstance(rate, Tensor) else torch.full((1,), rate, device=parameters.device)
+    return steps if alive is None else alive.contiguous(), rate, int(rate.numel() > 1), parameters.shape[1]
 
 
 @triton.jit

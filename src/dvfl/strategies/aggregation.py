@@ -15,15 +15,15 @@ from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
 from dvfl.parties.host import Host
 from dvfl.parties.lateness import Post
-from dvfl.parties.randomness import numpy_generator, patterns
+from dvfl.parties.randomness import numpy_generator
 from dvfl.parties.registers import NEVER, held
 from dvfl.parties.replay import BatchStore, Numbers, ReplayBuffer
+from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
 from dvfl.strategies.stack import Stack
 from dvfl.strategies.trouble import chains, check_progress
 
-_PATTERNS = 4096  # masks that party-wise dropout draws from
 _DTYPES = {"float16": torch.float16, "float32": torch.float32}
 
 
@@ -67,8 +67,7 @@ class HostPhase:
         self.chains = chains("host", faults, stack.seeds, names) if self.wanted else None
         self._sum = torch.zeros(stack.replicas * max(1, hosts), device=stack.device)
         self.steps = 0  # rounds of the hosts so far
-        self._variants: dict[tuple[bool, ...], tuple[Feed, Rounds]] = {}
-        self._bank = self._dropout_bank()
+        self._variants: dict[tuple[bool, ...], tuple[Feed, Dropout | None, Rounds]] = {}
 
     @property
     def capacity(self) -> int:
@@ -178,37 +177,45 @@ class HostPhase:
         missing = not present.all()
         if missing:  # a host that has heard nobody has nothing to learn from
             up = present.any(-1) if up is None else up & present.any(-1)
-        feed, rounds = self._variant(missing, up is not None)
+        feed, dropout, rounds = self._variant(missing, up is not None)
         places = self.replay.places(np.where(present, inputs, self.replay.written - 1))
         feed.load("places", np.broadcast_to(places, full))
         if missing:
             feed.load("present", np.broadcast_to(present, full))
         if up is not None:
             feed.load("up", np.broadcast_to(up, full[:3]))
-        if self._bank is not None:
-            feed.load("dropout", self._picks(count))
+        if dropout is not None:
+            first = self.steps - self.epoch * self._iterations
+            dropout.load(self.epoch, self._iterations, s.batch, slice(first, first + count))
         total = s.host_epochs * self._iterations
         feed.load("rate", rates(s.host_schedule, s.host_rule.rate, self.steps, count, total))
         self._watch.time("hosts", lambda: rounds.run(count))
         self.steps += count
 
-    def _variant(self, missing: bool, masked: bool) -> tuple[Feed, Rounds]:
+    def _variant(self, missing: bool, masked: bool) -> tuple[Feed, Dropout | None, Rounds]:
         if (missing, masked) not in self._variants:
             device = self.stack.device
             feed = Feed(device, self._iterations)
             assert isinstance(self.stack.host, Host)
             worth = workers(device, self._settings.batch * self.stack.host.learner.parameters.numel())
             pieces = cut(len(self._sum), worth)
-            parts = [self._part(feed, elements, missing, masked) for elements in pieces]
-            self._variants[missing, masked] = feed, Rounds(parts, device, worth)
+            dropout = None
+            if self._settings.guest_dropout:  # party-wise: guests are hidden from a host
+                keep = [1 - self._settings.guest_dropout] * self.stack.replicas
+                dropout = Dropout("guest-dropout", self._guests, keep, self.stack.seeds, feed, device).never_all()
+            parts = [self._part(feed, dropout, elements, missing, masked) for elements in pieces]
+            self._variants[missing, masked] = feed, dropout, Rounds(parts, device, worth)
         return self._variants[missing, masked]
 
-    def _part(self, feed: Feed, elements: slice, missing: bool, masked: bool) -> Callable[[Round], None]:
+    def _part(
+        self, feed: Feed, dropout: Dropout | None, elements: slice, missing: bool, masked: bool
+    ) -> Callable[[Round], None]:
         """What some of the hosts do in a round; `missing`: a guest may be unheard, `masked`: a host may be down."""
         stack = self.stack
         assert isinstance(stack.host, Host)
         host, sums = stack.host.part(elements), self._sum[elements]
-        replica = torch.arange(len(self._sum), device=stack.device)[elements] // self._settings.hosts
+        element = torch.arange(len(self._sum), device=stack.device)[elements]
+        replica, number = element // self._settings.hosts, element % self._settings.hosts
 
         def body(t: Round) -> None:
             places = feed.at("places", t).flatten(0, 1)[elements]  # (hosts, guests)
@@ -223,38 +230,12 @@ class HostPhase:
                 b,
                 feed.at("rate", t),
                 present=present,
-                dropped=self._dropped(feed, t, elements),
+                dropped=None if dropout is None else ~dropout.at(t, replica, number),
                 alive=feed.at("up", t).flatten()[elements] if masked else None,
             )
             sums.add_(loss)
 
         return body
-
-    def _dropout_bank(self) -> Tensor | None:
-        """Masks of the guests hidden from a host, of every replica one after another; a row never hides all."""
-        dropout = self._settings.guest_dropout
-        if not dropout:
-            return None
-        banks = [patterns(_PATTERNS, self._guests, dropout, seed, "guest-dropout") for seed in self.stack.seeds]
-        bank = torch.cat(banks)
-        return (bank & ~bank.all(1, keepdim=True)).to(self.stack.device)
-
-    def _picks(self, count: int) -> NDArray[np.int32]:
-        """Which masks the next rounds use; drawn for the whole epoch, so that they do not depend on how it is cut."""
-        size = (self._iterations, self._settings.hosts, self._settings.batch)
-        start = self.steps - self.epoch * self._iterations
-        picks = [
-            numpy_generator(seed, "guest-dropout", self.epoch).integers(_PATTERNS, size=size, dtype=np.int32)
-            + np.int32(replica * _PATTERNS)
-            for replica, seed in enumerate(self.stack.seeds)
-        ]
-        return np.stack(picks, 1)[start : start + count]
-
-    def _dropped(self, feed: Feed, t: Round, elements: slice) -> Tensor | None:
-        if self._bank is None:
-            return None
-        picks = feed.at("dropout", t).flatten(0, 1)[elements]  # (hosts, batch)
-        return self._bank.index_select(0, picks.flatten()).view(*picks.shape, -1)
 
     def _capacity(self) -> int:
         """Batches of a guest to keep: one epoch's where nothing is replayed, all within the budget otherwise."""

@@ -34,6 +34,11 @@ class Dropout:
         self._bank = self._bank.float() / self._keep.repeat_interleave(_PATTERNS)[:, None]
         return self
 
+    def never_all(self) -> "Dropout":
+        """The masks with those that would drop everything keeping everything."""
+        self._bank |= ~self._bank.any(1, keepdim=True)
+        return self
+
     def load(self, epoch: int, rounds: int, batch: int, part: slice = slice(None)) -> None:
         """Draws which masks the rounds of an epoch use, and prepares those of a part of it."""
         picks = [numpy_generator(s, self._name, epoch).integers(_PATTERNS, size=(rounds, batch)) for s in self._seeds]

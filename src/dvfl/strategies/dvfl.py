@@ -33,7 +33,8 @@ from dvfl.strategies.settings import Settings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
 from dvfl.strategies.stack import Encoder, Shape, Stack
 from dvfl.strategies.supervision import OwnerPhase
-from dvfl.strategies.trouble import PerReplica, WrongEncodings, per_replica, resolved
+from dvfl.strategies.trouble import PerReplica, per_replica, resolved
+from dvfl.strategies.wrong_encodings import WrongEncodings
 
 
 class Dvfl:

@@ -17,7 +17,8 @@ from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
 from dvfl.strategies.stack import GuestGroup, Stack
 from dvfl.strategies.training_rows import GatheredTables
-from dvfl.strategies.trouble import Spoiler, WrongEncodings, chains, check_progress
+from dvfl.strategies.trouble import chains, check_progress
+from dvfl.strategies.wrong_encodings import Spoiler, WrongEncodings
 
 
 class GuestPhase:

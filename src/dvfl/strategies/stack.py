@@ -22,7 +22,7 @@ from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import Sizes, between, decoder, encoder, leaky, owner_head, sizes
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
-from dvfl.strategies.trouble import WrongEncodings
+from dvfl.strategies.wrong_encodings import WrongEncodings
 
 Encoder = nn.Module | FitTransform  # what a user may give a guest in place of the paper's encoder
 
