@@ -174,3 +174,14 @@ def test_the_score_of_a_regression_is_the_higher_the_smaller_the_error() -> None
     output = torch.tensor([[[2.0], [0.0]], [[2.0], [1.0]]])
     score = SquaredError(Mlp((1, 1), ("identity",))).score(output, torch.tensor([[2.0, 0.0], [1.0, 3.0]]))
     assert score.tolist() == [0.0, -2.5]
+
+
+def test_the_best_constant_output_of_a_classification_is_the_most_frequent_class() -> None:
+    guess = CrossEntropy(Mlp((1, 2), ("identity",))).guess(torch.tensor([[0, 2, 2, 1], [1, 1, 1, 0]]))
+    assert guess.tolist() == [0.5, 0.75]
+
+
+def test_the_best_constant_output_of_a_regression_is_the_mean() -> None:
+    y = torch.tensor([[1.0, 3.0], [2.0, 2.0]])
+    supervision = SquaredError(Mlp((1, 1), ("identity",)))
+    assert supervision.guess(y).tolist() == supervision.score(y.mean(1)[:, None, None].expand(2, 2, 1), y).tolist()

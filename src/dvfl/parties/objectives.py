@@ -96,6 +96,9 @@ class Supervision(Protocol):
     def score(self, output: Tensor, y: Tensor) -> Tensor:
         """How good outputs are, the higher the better, of each stack element: (stack,)."""
 
+    def guess(self, y: Tensor) -> Tensor:
+        """The score of the best constant output for labels (stack, rows): (stack,)."""
+
 
 class CrossEntropy:
     """Classification: softmax is implicit in the loss. Labels are class numbers, (stack, batch)."""
@@ -112,6 +115,9 @@ class CrossEntropy:
     def score(self, output: Tensor, y: Tensor) -> Tensor:
         return (output.argmax(-1) == y).float().mean(1)
 
+    def guess(self, y: Tensor) -> Tensor:
+        return torch.stack([own.bincount().max() / len(own) for own in y])
+
 
 class SquaredError:
     """Regression: mean squared error of one output. Labels are numbers, (stack, batch)."""
@@ -127,3 +133,6 @@ class SquaredError:
 
     def score(self, output: Tensor, y: Tensor) -> Tensor:
         return -(output - y[..., None]).square().mean((1, 2))
+
+    def guess(self, y: Tensor) -> Tensor:
+        return -y.var(1, correction=0)

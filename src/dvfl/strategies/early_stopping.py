@@ -13,11 +13,13 @@ from dvfl.parties.learner import Learner
 class EarlyStopping:
     """The best held-out score of each replica, the parameters that gave it, and the epochs since.
 
-    Rows of the learners' stacks are replicas x parties, replica by replica.
+    A replica that has not beaten `guess`, the score of a constant output, goes on: plain SGD can stay near it for many
+    epochs and still learn. Rows of the learners' stacks are replicas x parties, replica by replica.
     """
 
-    def __init__(self, learners: Sequence[Learner], replicas: int, patience: int, device: torch.device) -> None:
-        self._learners, self._patience = learners, patience
+    def __init__(self, learners: Sequence[Learner], guess: Tensor, patience: int) -> None:
+        self._learners, self._guess, self._patience = learners, guess, patience
+        replicas, device = len(guess), guess.device
         self._best = torch.full((replicas,), -math.inf, device=device)
         self._since = torch.zeros(replicas, device=device)
         self._kept = [learner.parameters.clone() for learner in learners]
@@ -36,7 +38,8 @@ class EarlyStopping:
         for learner, kept in zip(self._learners, self._kept, strict=True):
             marked = better.repeat_interleave(len(kept) // len(better))
             kept.copy_(torch.where(marked[:, None], learner.parameters, kept))
-        self._since = torch.where(better, torch.zeros_like(self._since), self._since + 1)
+        reset = better | ~(self._best > self._guess)
+        self._since = torch.where(reset, torch.zeros_like(self._since), self._since + 1)
         self._update()
 
     def finish(self) -> None:

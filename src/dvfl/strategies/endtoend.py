@@ -106,7 +106,7 @@ class EndToEnd:
         self.losses: list[Tensor] = []  # (replicas,) an epoch
         self.held_out: list[Tensor] = []  # scores on held-out rows
         self._loss = torch.zeros(len(seeds), device=self.device)
-        self._stopping = EarlyStopping(self.model.learners, len(seeds), settings.patience, self.device)
+        self._stopping = EarlyStopping(self.model.learners, self.rows.guess(self.model.supervision), settings.patience)
         algorithm.open(self)
         self._made = np.zeros(len(seeds), np.int64)  # rounds of each replica
         self._repeated = np.zeros(len(seeds), np.int64)

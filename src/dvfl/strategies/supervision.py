@@ -51,7 +51,8 @@ class OwnerPhase:
         self._dropout = self._dropouts()
         self.losses: list[Tensor] = []  # (replicas,) an epoch
         self.held_out: list[Tensor] = []  # scores on held-out rows
-        self._stopping = EarlyStopping([stack.owner.learner], replicas, self._settings.patience, device)
+        guess = self.rows.guess(stack.owner.supervision)
+        self._stopping = EarlyStopping([stack.owner.learner], guess, self._settings.patience)
         worth = workers(device, self.rows.batch * stack.owner.learner.parameters.numel())
         self._rounds = Rounds([self._part(piece) for piece in cut(replicas, worth)], device, worth)
 

@@ -1,5 +1,6 @@
 """Training rows where a round gathers its batches at one stroke, their order, and the rows held out from training."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.parties.objectives import Supervision
 from dvfl.parties.randomness import batches, numpy_generator
 from dvfl.strategies.rounds import Feed, Round
 
@@ -59,6 +61,12 @@ class LabelledRows:
     def at(self, feed: Feed, t: Round, replicas: slice = slice(None)) -> Tensor:
         """The rows of round `t`: (replicas, batch)."""
         return feed.at("rows", t).index_select(0, self._of[replicas])
+
+    def guess(self, supervision: Supervision) -> Tensor:
+        """The score of the best constant output on each replica's held-out rows, where there are any: (replicas,)."""
+        if self.held is None:
+            return torch.full((len(self._of),), -math.inf, device=self.labels.device)
+        return supervision.guess(self.labels_of(self.held))
 
     def labels_of(self, rows: Tensor) -> Tensor:
         """The labels of rows (replicas, batch)."""
