@@ -148,6 +148,12 @@ def test_differences_from_the_paper_are_listed_with_their_reason(
     assert findings(results)[PAPER][-1].startswith("The means of all 71 cells")
 
 
+@pytest.mark.parametrize("change", [{"preset": "tuned"}, {"rows": 10_000}], ids=str)
+def test_reasons_are_those_of_the_papers_settings_on_all_rows(change: dict[str, Any]) -> None:
+    assert "four times a round" in " ".join(findings(near_the_paper(vafl=2.0))[PAPER])
+    assert "four times a round" not in " ".join(findings(replace(near_the_paper(vafl=2.0), **change))[PAPER])
+
+
 def test_a_difference_within_the_spreads_says_so(results: Results) -> None:
     wide = changed(results, "vafl", ("none", None), accuracy=[96.5, 99.5] * 5)
     assert re.search(r"vafl: no faults \+0\.\d\d \(the 2 sigma ranges overlap\)", " ".join(findings(wide)[PAPER]))

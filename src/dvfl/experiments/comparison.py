@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dvfl.experiments.published import TABLE1
+from dvfl.experiments.reasons import REASONS
 from dvfl.experiments.results import Cell, Results
 from dvfl.experiments.statistics import Comparison, compare, holm
 
@@ -15,9 +16,6 @@ SIGNIFICANT = 0.05  # Holm-adjusted p below which DVFL and a baseline are told a
 BEHIND = 0.1  # points; an interval that reaches further down does not rule out that DVFL is behind by more
 COLLAPSE = 5.0  # points below the strategy's own column without faults
 APART = 0.4  # points between our mean and the paper's from which a cell is named
-
-# By strategy, why it differs from the paper's figures: a sentence with its evidence, shown only where it does differ.
-REASONS: dict[str, str] = {}
 
 _OURS = "dvfl"
 _KINDS = ("none", "connection", "guest", "host")
@@ -214,12 +212,13 @@ def _from_the_paper(results: Results) -> list[str]:
         )
     if results.preset != "paper":
         sentences.append(f"The preset {results.preset} is not the paper's settings, so differences are to be expected.")
+    reasons = REASONS if results.preset == "paper" and results.rows is None else {}
     cells, named = table(results), 0
     for strategy in strategies(results):
         parts = [text for (name, column), cell in cells.items() if name == strategy and (text := _apart(column, cell))]
         if parts:
             named += len(parts)
-            sentences.append(" ".join(filter(None, [f"{strategy}: {', '.join(parts)}.", REASONS.get(strategy)])))
+            sentences.append(" ".join(filter(None, [f"{strategy}: {', '.join(parts)}.", reasons.get(strategy)])))
     published = sum(cell.mean is not None and cell.paper_mean is not None for cell in cells.values())
     sentences.append(
         f"The means of the other cells are within {APART:g} of the paper's."

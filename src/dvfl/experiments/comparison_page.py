@@ -137,8 +137,9 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    if seconds < 7200:
+        return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+    return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60} min"
 
 
 def _tables(results: Results) -> list[Table]:

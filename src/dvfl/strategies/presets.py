@@ -20,8 +20,17 @@ _PAPER_RATES = {
 _LEAST_STEPS = {"guest_epochs": 150, "host_epochs": 150, "owner_epochs": 300}
 _LEAST_HOST_WIDTH = 64
 _LEAST_SPLIT_STEPS = 3000
-# Learning rates of split networks in `tuned` where they are not 1e-3: few updates want larger, wrong ones smaller.
-_SPLIT_RATES = {"splitnn-skip": 3e-3, "splitnn-buffer": 3e-4, "vfb2": 3e-3}
+# Rows from which `tuned` hides input values from guests and gives the labels' holder a wide network.
+_MANY_ROWS = 20_000
+_WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
+# Learning rate, dropout and guest noise of split networks in `tuned`: few updates want large rates, wrong ones small.
+_SPLIT = {
+    "splitnn-skip": (4e-3, 0.1, 0.0),
+    "splitnn-buffer": (3e-4, 0.0, 0.1),
+    "vfb2": (2e-3, 0.0, 0.1),
+    "vafl": (1e-3, 0.2, 0.1),
+}
+_OTHER_SPLIT = (1.5e-3, 0.1, 0.1)
 
 
 def paper(data: VerticalData) -> Settings:
@@ -43,6 +52,8 @@ def tuned(data: VerticalData) -> Settings:
         validation=0.0,
         replay="in order",
     )
+    if _many(data):
+        settings = replace(settings, guest_noise=0.2, head=_WIDE)
     iterations = -(-data.rows // min(settings.batch, data.rows))
     least: dict[str, Any] = {
         name: max(getattr(settings, name), -(-steps // iterations)) for name, steps in _LEAST_STEPS.items()
@@ -75,11 +86,20 @@ def _tuned(data: VerticalData, strategy: str) -> AnySettings:
     if strategy == "dvfl":
         return tuned(data)
     if strategy.startswith("fedonce"):
+        if _many(data):
+            return replace(tuned(data), hosts=0, guest_noise=0.1, head=_WIDER)
         return replace(tuned(data), hosts=0, owner_dropout=0.35)
     iterations = -(-data.rows // min(64, data.rows))
-    rule = Adam(_SPLIT_RATES.get(strategy, 1e-3), weight_decay=1e-5)
-    epochs = max(100, -(-_LEAST_SPLIT_STEPS // iterations))
-    return SplitSettings(epochs=epochs, guest_rule=rule, host_rule=rule, schedule="cosine", dropout=0.2, validation=0.0)
+    rate, dropout, noise = _SPLIT.get(strategy, _OTHER_SPLIT)
+    rule, epochs = Adam(rate, weight_decay=1e-5), max(100, -(-_LEAST_SPLIT_STEPS // iterations))
+    settings = SplitSettings(
+        epochs=epochs, guest_rule=rule, host_rule=rule, schedule="cosine", dropout=dropout, validation=0.0
+    )
+    return replace(settings, guest_noise=noise, head=_WIDE) if _many(data) else settings
+
+
+def _many(data: VerticalData) -> bool:
+    return data.rows >= _MANY_ROWS
 
 
 def _least_widths(data: VerticalData) -> dict[str, Any]:
