@@ -18,9 +18,10 @@ from dvfl.parties.lateness import Post
 from dvfl.parties.randomness import numpy_generator
 from dvfl.parties.registers import NEVER, held
 from dvfl.parties.replay import BatchStore, Numbers, ReplayBuffer
+from dvfl.parties.schedules import rates
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
-from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
+from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.stack import Stack
 from dvfl.strategies.trouble import chains, check_progress
 

@@ -11,10 +11,11 @@ from dvfl.data.vertical import VerticalData
 from dvfl.parties.faults import Faults
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.randomness import batches
+from dvfl.parties.schedules import rates
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
-from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, rates
+from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.stack import GuestGroup, Stack
 from dvfl.strategies.training_rows import GatheredTables
 from dvfl.strategies.trouble import chains, check_progress

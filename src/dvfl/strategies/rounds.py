@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.strategies.machine import threads
-from dvfl.strategies.settings import Schedule
 
 _WARM_UP = 3  # rounds on a GPU before one is recorded
 _UNROLLED = 16  # rounds in the larger graph: fewer launches, and none of them has to wait for the one before
@@ -169,14 +168,6 @@ class Stopwatch:
                 self.seconds[name] = self.seconds.get(name, 0.0) + spent
             self._marks.clear()
         return dict(self.seconds)
-
-
-def rates(schedule: Schedule, rate: float | Sequence[float], start: int, count: int, total: int) -> NDArray[np.float32]:
-    """Learning rates of the steps `start` .. `start + count - 1` of `total`: (count,), or (count, rates) of several."""
-    share = np.ones(count)
-    if schedule == "cosine":
-        share = 0.5 * (1 + np.cos(np.pi * (start + np.arange(count)) / total))
-    return np.asarray(np.multiply.outer(share, rate), np.float32)
 
 
 def one_or_each(values: Sequence[float]) -> float | Sequence[float]:

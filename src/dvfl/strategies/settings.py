@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, TypeVar
 
 from dvfl.parties.learner import Adam, Rule, Sgd
-
-Schedule = Literal["constant", "cosine"]
+from dvfl.parties.schedules import Schedule
 
 
 class _Plain:

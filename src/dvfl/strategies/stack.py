@@ -13,13 +13,12 @@ from dvfl.errors import UserError
 from dvfl.parties.guest import FittedGuest, FitTransform, Guest
 from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Learner
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.modules import ModuleNet, Net
-from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, Supervision
-from dvfl.parties.operations import Activation
+from dvfl.parties.modules import ModuleNet
+from dvfl.parties.networks import guest_objective, guest_output, host_objective, owner_supervision
+from dvfl.parties.objectives import Reconstruction
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
-from dvfl.parties.sizes import Sizes, between, decoder, encoder, leaky, owner_head, sizes
+from dvfl.parties.sizes import Sizes, decoder, encoder, sizes
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.wrong_encodings import WrongEncodings
@@ -185,34 +184,27 @@ class Stack:
         if given is not None and not isinstance(given, nn.Module):
             latent = _probe(given, columns)
             return GuestGroup(members, FittedGuest(given, latent), latent)
-        net: Net
         if isinstance(given, nn.Module):
             net = ModuleNet(given, columns)
             mirrored = encoder(columns, max(net.out_width, columns // 2), net.out_width, ("leaky_relu", "identity"))
+            objective = Reconstruction(net, decoder(mirrored, guest_output(unit)))
         else:
-            net = mirrored = self._guest_encoder(first)
-        objective = Reconstruction(net, decoder(mirrored, "sigmoid" if unit else "identity"))
+            objective = guest_objective(self.sizes, first, columns, unit=unit)
         parameters = torch.stack(
             [objective.init(torch_generator(seed, "guest", guest)) for seed in self.seeds for guest in members]
         )
         return GuestGroup(
-            members, Guest(objective, parameters.to(self.device), self.settings.guest_rule), net.out_width
+            members,
+            Guest(objective, parameters.to(self.device), self.settings.guest_rule),
+            objective.encoder.out_width,
         )
-
-    def _guest_encoder(self, guest: int) -> Mlp:
-        s = self.sizes
-        return encoder(self.shape.columns[guest], s.guest_hidden[guest], s.guest_latent[guest], s.guest_activations)
 
     def _host(self, known_encoders: bool) -> Host | ConcatenatingHost | None:
         if self.settings.hosts == 0:
             return None
         if self.settings.host_model == "concatenate":
             return ConcatenatingHost(self.latents, self.device)
-        s = self.sizes
-        net = encoder(self.joint, between(self.joint, s.host_latent), s.host_latent, (s.host_activation,) * 2)
-        # What guests end in a ReLU is never negative, and the decoder need not make it so (the paper's host decoder).
-        output: Activation = "relu" if known_encoders and s.guest_activations[1] == "relu" else "identity"
-        objective = Reconstruction(net, decoder(net, output))
+        objective = host_objective(self.sizes, self.joint, known_encoders=known_encoders)
         parameters = torch.stack(
             [
                 Host.init(objective, self.latents, torch_generator(seed, "host", host))
@@ -223,14 +215,12 @@ class Stack:
         return Host(objective, self.latents, parameters.to(self.device), self.settings.host_rule)
 
     def _owner(self) -> Owner:
-        head = owner_head(self.sizes, self.settings.hosts, sum(self.owner_widths), self.shape.outputs)
-        if self.settings.head is not None:
-            head = leaky((head.in_width, *self.settings.head, head.out_width))
-        supervision: Supervision = CrossEntropy(head) if self.shape.classes else SquaredError(head)
+        s = self.settings
+        supervision = owner_supervision(self.sizes, s.hosts, sum(self.owner_widths), self.shape.classes, s.head)
         parameters = torch.stack(
             [Owner.init(supervision, self.owner_widths, torch_generator(seed, "owner")) for seed in self.seeds]
         )
-        return Owner(supervision, self.owner_widths, parameters.to(self.device), self.settings.owner_rule)
+        return Owner(supervision, self.owner_widths, parameters.to(self.device), s.owner_rule)
 
 
 def joined(pieces: Sequence[Tensor], members: Sequence[tuple[int, ...]], latents: Sequence[int]) -> Tensor:

@@ -7,10 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.parties.schedules import rates
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.early_stopping import EarlyStopping
 from dvfl.strategies.machine import workers
-from dvfl.strategies.rounds import Feed, Round, Rounds, cut, one_or_each, rates
+from dvfl.strategies.rounds import Feed, Round, Rounds, cut, one_or_each
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import kept_losses, read_losses
 from dvfl.strategies.stack import Stack

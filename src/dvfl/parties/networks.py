@@ -1,0 +1,34 @@
+"""The networks that the sizing rules give each party, with what they learn from, simulated or real."""
+
+from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, Supervision
+from dvfl.parties.operations import Activation
+from dvfl.parties.sizes import Sizes, between, decoder, encoder, leaky, owner_head
+
+
+def guest_objective(sizes: Sizes, guest: int, columns: int, *, unit: bool) -> Reconstruction:
+    """Of the guest with this number; `unit`: its values lie in [0, 1]."""
+    net = encoder(columns, sizes.guest_hidden[guest], sizes.guest_latent[guest], sizes.guest_activations)
+    return Reconstruction(net, decoder(net, guest_output(unit)))
+
+
+def guest_output(unit: bool) -> Activation:
+    """What a guest's decoder ends in."""
+    return "sigmoid" if unit else "identity"
+
+
+def host_objective(sizes: Sizes, joint: int, *, known_encoders: bool = True) -> Reconstruction:
+    """Of a host that reads `joint` (W_g) values. `known_encoders`: all guests have the encoders of the sizing rule."""
+    net = encoder(joint, between(joint, sizes.host_latent), sizes.host_latent, (sizes.host_activation,) * 2)
+    # What guests end in a ReLU is never negative, and the decoder need not make it so (the paper's host decoder).
+    output: Activation = "relu" if known_encoders and sizes.guest_activations[1] == "relu" else "identity"
+    return Reconstruction(net, decoder(net, output))
+
+
+def owner_supervision(
+    sizes: Sizes, hosts: int, inputs: int, classes: int, hidden: tuple[int, ...] | None
+) -> Supervision:
+    """Of an owner that reads `inputs` values; no class: a regression. `hidden` overrides the rule's hidden widths."""
+    head = owner_head(sizes, hosts, inputs, max(1, classes))
+    if hidden is not None:
+        head = leaky((head.in_width, *hidden, head.out_width))
+    return CrossEntropy(head) if classes else SquaredError(head)
