@@ -1,6 +1,6 @@
 # make setup | demo | test | clean
 
-EXTRAS := dev
+EXTRAS := dev,federation
 STAMP := .venv/.installed
 DEMO := runs/demo
 

@@ -67,6 +67,11 @@ def test_options_of_another_strategy(strategy: str, option: str, refusal: Refusa
     assert f"{option} does not go with --strategy {strategy}" in refusal("--strategy", strategy, option, "2")
 
 
+@pytest.mark.parametrize("strategy", ["fedonce", "splitnn-skip", "vafl"])
+def test_row_registers_without_registers(strategy: str, refusal: Refusal) -> None:
+    assert "--registers " in refusal("--strategy", strategy, "--registers", "row")
+
+
 @pytest.mark.parametrize("strategy", ["splitnn-skip", "splitnn-zeros", "vafl", "vfb2"])
 def test_faults_that_let_nobody_live_are_refused_before_anything_is_written(strategy: str, refusal: Refusal) -> None:
     line = refusal("--strategy", strategy, "--faults", "guest:1:0")

@@ -161,6 +161,7 @@ def test_resuming_a_finished_run_prints_its_result_again(
         (("--dataset", "wine"), "dataset is wine here and digits in"),
         (("--preset", "paper"), "preset is paper here and tuned in"),
         (("--guests", "2"), "guests is 2 here and not set in"),
+        (("--registers", "row"), "registers is row here and batch in"),
     ],
 )
 def test_resuming_with_another_setting_names_it(

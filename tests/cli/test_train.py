@@ -114,6 +114,16 @@ def test_late_and_wrong_messages_are_dvfls_to_bear(faults: tuple[str, ...], shor
     assert result("r")["faults"] == list(faults)
 
 
+def test_registers_may_be_kept_row_by_row(short: tuple[str, ...]) -> None:
+    for registers in ("batch", "row"):
+        assert main(["train", *short, "--registers", registers, "--out", registers]) == 0
+        settings = json.loads(Path(registers, "config.json").read_text())["settings"]
+        assert settings["registers"] == registers
+    hosts = [Path(registers, "models", "host-1.safetensors").read_bytes() for registers in ("batch", "row")]
+    assert hosts[0] != hosts[1]
+    assert set(result("row")) == SCHEMA
+
+
 def test_the_report_of_a_split_network_says_that_gradients_go_back() -> None:
     assert main(["train", "--quiet", "--strategy", "splitnn-skip", "--epochs", "1", "--out", "r"]) == 0
     page = Path("r/report.html").read_text()

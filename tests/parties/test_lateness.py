@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dvfl.parties.lateness import BLOCK, Lateness, Post, lags
+from dvfl.parties.lateness import BLOCK, FullPost, Lateness, Post, lags
 from dvfl.parties.registers import NEVER, Register, Stamp, held
 
 Numbers = NDArray[np.int64]
@@ -174,3 +174,42 @@ def test_who_changes_an_answer_does_not_change_what_is_on_its_way() -> None:
     one.deliver(numbered(1))[:] = 99
     other.deliver(numbered(1))
     np.testing.assert_array_equal(one.deliver(numbered(5)), other.deliver(numbered(5)))
+
+
+# Every message, not only the newest.
+
+
+def full_post(*lateness: Lateness | None) -> FullPost:
+    return FullPost(lateness, range(len(lateness)), GUESTS, HOSTS)
+
+
+def brought(arrived: Numbers, *link: int) -> list[list[int]]:
+    """The numbers that one link brings in each round."""
+    return [[number for number in at_once[(slice(None), *link)].tolist() if number != NEVER] for at_once in arrived]
+
+
+@settings(deadline=None)
+@given(st.lists(LATENESS, min_size=1, max_size=3), st.integers(1, 20), st.integers(0, 99))
+def test_every_copy_arrives_in_its_round_from_old_to_new(
+    lateness: list[Lateness | None], rounds: int, seed: int
+) -> None:
+    sent = some(rounds, len(lateness), seed)
+    arrived = full_post(*lateness).deliver(sent)
+    for replica, host, guest in np.ndindex(sent.shape[1:]):
+        link = f"{GUESTS[guest]}>{HOSTS[host]}"
+        copies = one_by_one(sent[:, replica, host, guest], lateness[replica] or Lateness(), replica, link)
+        assert brought(arrived, replica, host, guest) == [sorted(set(numbers)) for numbers in copies]
+
+
+@settings(deadline=None)
+@given(LATENESS, st.lists(st.integers(1, 7), min_size=1, max_size=5), st.booleans())
+def test_every_message_arrives_however_the_rounds_are_cut_and_whoever_goes_on(
+    lateness: Lateness | None, parts: list[int], restored: bool
+) -> None:
+    sent, tested, pieces = some(sum(parts), 1, 0), full_post(lateness), []
+    for piece in np.split(sent, np.cumsum(parts)[:-1]):
+        if restored:
+            state, tested = tested.state(), full_post(lateness)
+            tested.restore(state)
+        pieces += brought(tested.deliver(piece), 0, 1, 0)
+    assert pieces == brought(full_post(lateness).deliver(sent), 0, 1, 0)

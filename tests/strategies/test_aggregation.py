@@ -1,103 +1,29 @@
 """Registers, ring and replay together, against a model that simply remembers everything."""
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from torch import Tensor
+from scripted_hosts import (
+    EPOCHS,
+    GUESTS,
+    HOSTS,
+    ITERATIONS,
+    LIVE,
+    NO_ROWS,
+    REPLAYED,
+    REPLICAS,
+    ROUND_BYTES,
+    Bools,
+    Heard,
+    Script,
+    phase,
+    push,
+    states,
+    value,
+)
 
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS
-from dvfl.parties.host import Host
-from dvfl.strategies.aggregation import HostPhase
-from dvfl.strategies.rounds import Stopwatch
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.stack import Shape, Stack
-
-REPLICAS, HOSTS, GUESTS = 2, 2, 3
-EPOCHS, ITERATIONS, REPLAYED = 3, 3, 2
-COLUMNS = (3, 2, 3)  # guests 1 and 3 are alike and form one group
-BATCH, W_G = 2, 8
-ROUND_BYTES = BATCH * W_G * 4
-CPU = torch.device("cpu")
-Bools = NDArray[np.bool_]
-
-
-class Script:
-    """Fault chains whose states are written down beforehand, round by round."""
-
-    def __init__(self, states: Bools) -> None:
-        self.states, self.drawn = states, 0
-
-    def draw(self, start: int, count: int) -> Bools:
-        assert start == self.drawn, "rounds are asked about one after the other"
-        self.drawn += count
-        return self.states[start : start + count]
-
-    def lost_for_good(self) -> Bools:
-        return np.zeros(REPLICAS, bool)
-
-
-def phase(capacity: int, replayed: int = REPLAYED, **options: Any) -> HostPhase:
-    options = {"history_bytes": capacity * ROUND_BYTES, "history_dtype": "float32", "replay": "in order"} | options
-    chosen = Settings(
-        hosts=HOSTS, batch=BATCH, guest_epochs=EPOCHS, host_epochs=EPOCHS + replayed, owner_epochs=1, **options
-    )
-    stack = Stack(Shape(COLUMNS, (False,) * GUESTS, "table", 2), chosen, range(REPLICAS), CPU)
-    assert stack.joint == W_G
-    return HostPhase(stack, [f"guest-{i}" for i in range(GUESTS)], ITERATIONS, [NO_FAULTS] * REPLICAS, Stopwatch(CPU))
-
-
-def value(number: int, replica: int, guest: int) -> float:
-    """What a guest pushed: it tells who made it and when."""
-    return number * 100 + replica * 10 + guest + 1
-
-
-def push(hosts: HostPhase, number: int) -> None:
-    for group, store in zip(hosts.stack.groups, hosts.stores, strict=True):
-        elements = [value(number, replica, guest) for replica in range(REPLICAS) for guest in group.members]
-        code = torch.tensor(elements)[:, None, None].expand(-1, BATCH, group.latent)
-        store.write(torch.tensor(number % hosts.capacity), code)
-
-
-@dataclass
-class Heard:
-    """What the hosts were given to train on, round by round."""
-
-    rounds: list[tuple[Tensor, Tensor | None, Tensor | None]] = field(default_factory=list)
-
-    def listen(self, hosts: HostPhase, monkeypatch: pytest.MonkeyPatch) -> None:
-        def step(b: Tensor, rate: Tensor, *, present: Tensor | None, alive: Tensor | None, **_: Any) -> Tensor:
-            self.rounds.append((b.clone(), present, alive))
-            return torch.zeros(len(b))
-
-        assert isinstance(hosts.stack.host, Host)
-        monkeypatch.setattr(hosts.stack.host, "step", step)
-
-    def next(self, replica: int, host: int) -> list[float | None] | None:
-        """What one host read in the oldest round not yet taken: a value a guest, None for absent ones; None if down."""
-        b, present, alive = self.rounds[0]
-        element = replica * HOSTS + host
-        if alive is not None and not alive[element]:
-            return None
-        widths = [-(-3 * columns // 4) for columns in COLUMNS]
-        values: list[float | None] = []
-        for guest, block in enumerate(b[element].split(widths, -1)):
-            if present is not None and not present[element, :, guest].all():
-                assert not present[element, :, guest].any()
-                values.append(None)
-            else:
-                assert (block == block.flatten()[0]).all()
-                values.append(float(block.flatten()[0]))
-        return values
-
-    def done(self) -> None:
-        self.rounds.pop(0)
 
 
 class Model:
@@ -132,13 +58,6 @@ def values(numbers: list[int | None], replica: int) -> list[float | None]:
     return [None if n is None else value(n, replica, guest) for guest, n in enumerate(numbers)]
 
 
-def states(rng: np.random.Generator, live: float | None, *shape: int) -> Bools | None:
-    return None if live is None else rng.random(shape) < live
-
-
-LIVE = st.none() | st.sampled_from([0.0, 0.2, 0.5, 0.9])
-
-
 @settings(deadline=None, max_examples=150)
 @given(st.integers(1, EPOCHS * ITERATIONS + 2), LIVE, LIVE, LIVE, st.integers(0, 2**32))
 def test_hosts_read_what_was_written_however_small_the_ring(
@@ -166,7 +85,8 @@ def test_hosts_read_what_was_written_however_small_the_ring(
                 numbers = hosts.make_room(count)
                 for number in numbers:
                     push(hosts, int(number))
-                hosts.receive(t, numbers, None if alive is None else alive[t : t + count], listens=True)
+                living = None if alive is None else alive[t : t + count]
+                hosts.receive(t, numbers, np.stack([NO_ROWS] * count), living, listens=True)
                 for number in range(t, t + count):
                     arrives = everyone.copy()
                     if alive is not None:
@@ -231,7 +151,7 @@ def test_shuffled_replay_gives_every_host_inputs_of_its_own_from_the_history() -
             numbers = hosts.make_room(ITERATIONS)
             for number in numbers:
                 push(hosts, int(number))
-            hosts.receive(epoch * ITERATIONS, numbers, None, listens=True)
+            hosts.receive(epoch * ITERATIONS, numbers, np.stack([NO_ROWS] * ITERATIONS), None, listens=True)
             hosts.close_epoch()
         heard.rounds.clear()
         while not hosts.finished:

@@ -80,6 +80,15 @@ def test_a_restored_simulation_ends_like_one_that_was_never_interrupted(
     check_resumed("dvfl", digits, SETTINGS, FAULTS[kind], epochs, tmp_path / "checkpoint.safetensors")
 
 
+@pytest.mark.parametrize("kind", ["calm", "faulty", "late"])
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4, 6])
+def test_restored_row_registers_end_like_those_that_were_never_interrupted(
+    digits: VerticalData, tmp_path: Path, epochs: int, kind: str
+) -> None:
+    settings = replace(SETTINGS, registers="row")
+    check_resumed("dvfl", digits, settings, FAULTS[kind], epochs, tmp_path / "checkpoint.safetensors")
+
+
 @pytest.mark.parametrize(("epochs", "validation"), [(1, 0.2), (3, 0.2), (2, 0.0), (5, 0.0)])
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if STRATEGIES[name].settings is SplitSettings])
 def test_a_restored_split_network_ends_like_one_that_was_never_interrupted(

@@ -1,6 +1,7 @@
 """The whole simulation: a stack is its replicas, and every kind of federation trains."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
+from dvfl.parties.corruption import Corruption
 from dvfl.parties.faults import NO_FAULTS, Fault, Faults
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
@@ -20,6 +22,7 @@ from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import Settings
 
 SEEDS = (5, 11)
+Registers = Literal["batch", "row"]
 FAULTS = {
     "none": NO_FAULTS,
     "connection": Faults((Fault("connection", 0.3, 0.1),)),
@@ -96,6 +99,11 @@ def test_a_replica_of_a_stack_is_that_seed_trained_alone(large_digits: VerticalD
 @pytest.mark.parametrize("kind", ["none", "all"])
 def test_a_replica_with_party_wise_dropout_is_that_seed_trained_alone(digits: VerticalData, kind: str) -> None:
     check_replica_is_itself(digits, replace(QUICK, guest_dropout=0.3, host_dropout=0.3), FAULTS[kind], 1)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_replica_with_row_registers_is_that_seed_trained_alone(digits: VerticalData, kind: str) -> None:
+    check_replica_is_itself(digits, replace(QUICK, registers="row", guest_dropout=0.3), FAULTS[kind], len(kind) % 2)
 
 
 def test_a_replica_that_stops_early_is_that_seed_trained_alone(digits: VerticalData) -> None:
@@ -188,7 +196,7 @@ def test_with_a_period_guests_push_in_every_kth_epoch(digits: VerticalData) -> N
     iterations, heard = simulation.guests.iterations, []
     while not simulation.guests.finished:
         simulation.advance()
-        heard.append(simulation.hosts.replay.written // iterations)
+        heard.append(simulation.hosts.holding.written // iterations)
     assert heard == [0, 0, 1, 1, 1, 2, 2]
     simulation.run()
     assert simulation.hosts.epoch == 4
@@ -244,8 +252,11 @@ def test_a_tiny_budget_still_trains(digits: VerticalData, kind: str) -> None:
     assert simulation.scores().min() > SOMETHING
 
 
-def test_dead_guests_and_deaf_hosts_do_not_move_and_training_goes_on(digits: VerticalData) -> None:
-    simulation = trained(digits, QUICK, faults=Faults((Fault("guest", 1, NEVER),)))
+@pytest.mark.parametrize("registers", ["batch", "row"])
+def test_dead_guests_and_deaf_hosts_do_not_move_and_training_goes_on(
+    digits: VerticalData, registers: Registers
+) -> None:
+    simulation = trained(digits, replace(QUICK, registers=registers), faults=Faults((Fault("guest", 1, NEVER),)))
     untrained = learned(Dvfl(digits, QUICK, SEEDS))
     after = learned(simulation)
     assert torch.equal(after["guests (0, 1, 2, 3)"], untrained["guests (0, 1, 2, 3)"])
@@ -254,15 +265,19 @@ def test_dead_guests_and_deaf_hosts_do_not_move_and_training_goes_on(digits: Ver
     assert np.isfinite(simulation.scores()).all()
 
 
-def test_hosts_that_are_never_up_do_not_move_and_training_goes_on(digits: VerticalData) -> None:
-    simulation = trained(digits, QUICK, faults=Faults((Fault("host", 1, NEVER),)))
+@pytest.mark.parametrize("registers", ["batch", "row"])
+def test_hosts_that_are_never_up_do_not_move_and_training_goes_on(digits: VerticalData, registers: Registers) -> None:
+    simulation = trained(digits, replace(QUICK, registers=registers), faults=Faults((Fault("host", 1, NEVER),)))
     assert torch.equal(learned(simulation)["hosts"], learned(Dvfl(digits, QUICK, SEEDS))["hosts"])
     assert np.isfinite(simulation.scores()).all()
 
 
-def test_one_guest_dead_from_the_start_is_absent_and_the_others_train(digits: VerticalData) -> None:
+@pytest.mark.parametrize("registers", ["batch", "row"])
+def test_one_guest_dead_from_the_start_is_absent_and_the_others_train(
+    digits: VerticalData, registers: Registers
+) -> None:
     faults = Faults(outages=Outages("record", (Outage("guest-1", 0, None),)))
-    simulation = Dvfl(digits, QUICK, SEEDS, faults=faults)
+    simulation = Dvfl(digits, replace(QUICK, registers=registers), SEEDS, faults=faults)
     untrained = learned(simulation)
     simulation.run()
     after = learned(simulation)
@@ -274,6 +289,39 @@ def test_one_guest_dead_from_the_start_is_absent_and_the_others_train(digits: Ve
     assert absent[..., :12].any()  # the dead guest's stand-in is learned
     assert not absent[..., 12:].any()  # nobody else's was ever needed
     assert np.isfinite(simulation.scores()).all()
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_row_registers_train_under_every_kind_of_fault(unequal_digits: VerticalData, kind: str) -> None:
+    simulation = trained(unequal_digits, replace(QUICK, registers="row"), faults=FAULTS[kind])
+    assert simulation.scores().min() > SOMETHING
+    assert simulation.hosts.epoch == QUICK.host_epochs
+
+
+@pytest.mark.parametrize("kind", ["none", "all"])
+def test_row_registers_do_not_depend_on_how_many_rounds_are_kept(digits: VerticalData, kind: str) -> None:
+    settings = replace(QUICK, registers="row")
+    free = trained(digits, settings, faults=FAULTS[kind])
+    bound = trained(digits, replace(settings, history_bytes=32 * 48 * 2 * 3), faults=FAULTS[kind])
+    assert bound.hosts.capacity == 3
+    assert all(torch.equal(learned(free)[name], learned(bound)[name]) for name in learned(free))
+
+
+def test_a_guest_that_falls_silent_is_still_heard_through_its_rows(digits: VerticalData) -> None:
+    second_epoch = -(-digits.rows // QUICK.batch)
+    faults = Faults(outages=Outages("record", (Outage("guest-1", second_epoch, None),)))
+    simulation = trained(digits, replace(QUICK, registers="row"), faults=faults)
+    absent = learned(simulation)["hosts"].unflatten(1, (2, -1))[..., : sum(simulation.stack.latents)]
+    assert not absent.any()  # nobody's stand-in was ever needed
+    assert simulation.scores().min() > SOMETHING
+
+
+def test_row_registers_take_wrong_encodings_as_they_come(digits: VerticalData) -> None:
+    wrong = Faults(corruption=Corruption("scale", "hosts", "guest-2"))
+    settings = replace(QUICK, registers="row")
+    faulty, honest = (learned(trained(digits, settings, faults=faults)) for faults in (wrong, NO_FAULTS))
+    assert torch.equal(faulty["guests (0, 1, 2, 3)"], honest["guests (0, 1, 2, 3)"])
+    assert not torch.equal(faulty["hosts"], honest["hosts"])
 
 
 def test_a_regression_is_learned() -> None:

@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from dvfl import __version__
-from dvfl.cli import bench
+from dvfl.cli import bench, chaos, custody, federation, party
+from dvfl.cli.doctor import EXAMPLE as DOCTOR_EXAMPLE
+from dvfl.cli.doctor import doctor
 from dvfl.cli.interrupts import Interrupted
 from dvfl.cli.reproduce import EXAMPLE as REPRODUCE_EXAMPLE
 from dvfl.cli.reproduce import reproduce
@@ -27,6 +29,13 @@ app = typer.Typer(
 app.command(epilog=EXAMPLE)(train)
 app.command(epilog=REPRODUCE_EXAMPLE)(reproduce)
 app.add_typer(bench.app, name="bench")
+app.add_typer(federation.app, name="federation")
+app.command(epilog=custody.JOIN)(custody.join)
+app.command(epilog=custody.ADMIT)(custody.admit)
+app.command(epilog=DOCTOR_EXAMPLE)(doctor)
+for role in (party.guest, party.host, party.owner):
+    app.command(epilog=f"Example: dvfl {role.__name__} practice/{role.__name__}-1")(role)
+app.command(epilog=chaos.EXAMPLE)(chaos.chaos)
 
 
 @app.callback(invoke_without_command=True, epilog="Example: dvfl train --dataset digits")

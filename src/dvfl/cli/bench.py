@@ -67,5 +67,25 @@ def scaling(
         typer.echo(f"{name:9} slope {row['slope']:.2f}   {points}")
 
 
+@app.command(epilog="Example: dvfl bench transport --json")
+def transport(
+    messages: Annotated[int, typer.Option(min=10, help="Messages of about 160 KB that are timed.")] = 500,
+    repeats: Annotated[int, typer.Option(min=1, help="Timings of each kind, in turn; the median counts.")] = 5,
+    as_json: _Json = False,
+    debug: _Debug = False,
+) -> None:
+    """Pushing encodings to a real broker beside plain nats-py publishing of the same bytes."""
+    from dvfl.cli.extras import needed
+
+    needed("federation", "nats", "cryptography")
+    from dvfl.federation.bench_transport import bench_transport
+
+    result = bench_transport(messages, repeats)
+    if as_json:
+        return _print(result)
+    for name, value in result.items():
+        typer.echo(f"{name.replace('_', ' '):26}{value:10.2f}")
+
+
 def _print(result: dict[str, Any]) -> None:
     typer.echo(json.dumps(result))

@@ -28,7 +28,7 @@ class Given:
     seeds: int | None
     faults: list[str] | None
     device: str
-    overrides: Mapping[str, int | None]  # fields of Settings
+    overrides: Mapping[str, int | str | None]  # fields of Settings
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Plan:
     faults: list[str]
     device: str
     settings: AnySettings | None  # None before the data are known: presets depend on them
-    overrides: dict[str, int]
+    overrides: dict[str, int | str]
 
     @property
     def name(self) -> str:
@@ -72,8 +72,9 @@ def fresh(given: Given) -> Plan:
     for name in plan.overrides:
         if name not in can_set:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
-    if "retries" in plan.overrides and plan.strategy != "splitnn-wait":
-        raise UserError("--retries goes with --strategy splitnn-wait alone")
+    for name, alone in (("retries", "splitnn-wait"), ("registers", "dvfl")):
+        if name in plan.overrides and plan.strategy != alone:
+            raise UserError(f"{_option(name)} goes with --strategy {alone} alone")
     return plan
 
 

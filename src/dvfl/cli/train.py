@@ -51,6 +51,10 @@ def train(
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Rows a round.")] = None,
     period: Annotated[int | None, typer.Option(min=1, help="K: guests push in every K-th epoch.")] = None,
+    registers: Annotated[
+        Literal["batch", "row"] | None,
+        typer.Option(help="What a host holds of a guest: its newest batch (the paper's), or the newest of each row."),
+    ] = None,
     guest_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the guests.")] = None,
     host_epochs: Annotated[int | None, typer.Option(min=0, help="Epochs of the hosts, replay included.")] = None,
     owner_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the owner.")] = None,
@@ -80,6 +84,7 @@ def train(
         "hosts": hosts,
         "batch": batch,
         "period": period,
+        "registers": registers,
         "guest_epochs": guest_epochs,
         "host_epochs": host_epochs,
         "owner_epochs": owner_epochs,

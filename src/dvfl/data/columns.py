@@ -1,7 +1,8 @@
 """What a guest does to its own table before its encoder sees it: every column becomes numbers of about unit size."""
 
 import dataclasses
-from collections.abc import Sequence
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -79,18 +80,24 @@ class ColumnEncoder:
         columns: list[Column] = []
         for i, name in enumerate(names):
             if kinds[i] == "category":
-                columns.append(_category(name, frame.iloc[:, i]))
+                codes, levels = texts(frame.iloc[:, i], name)
+                counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+                columns.append(category_column(name, dict(zip(levels, counts.tolist(), strict=True)), len(frame)))
                 continue
             j = slot[i]
-            missing = int(absent[j])
-            # A boolean stays 0 and 1.
-            centre, scale = (0.0, float(std[j] > 0)) if kinds[i] == "boolean" else (float(mean[j]), float(std[j]))
-            columns.append(Column(name, kinds[i], missing, 0 < missing < len(frame), centre, scale))
+            columns.append(
+                number_column(name, kinds[i], int(absent[j]), len(frame), mean=float(mean[j]), std=float(std[j]))
+            )
+        return cls.of(columns)
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> "ColumnEncoder":
+        """The encoder of these columns; raises where none of them is of use."""
         encoder = cls(tuple(columns))
         if encoder.width == 0:
             raise UserError(
                 "no column tells rows apart: "
-                + ("every one is constant or missing in the training rows" if names else "the table has no columns")
+                + ("every one is constant or missing in the training rows" if columns else "the table has no columns")
             )
         return encoder
 
@@ -137,11 +144,49 @@ class ColumnEncoder:
             raise UserError(f"not a saved column encoder ({error})") from error
 
 
+def number_column(name: str, kind: Kind, missing: int, rows: int, *, mean: float, std: float) -> Column:
+    """How numbers, booleans or times are encoded, of which training rows had this mean and deviation."""
+    # A boolean stays 0 and 1.
+    centre, scale = (0.0, float(std > 0)) if kind == "boolean" else (mean, std)
+    return Column(name, kind, missing, 0 < missing < rows, centre, scale)
+
+
+def category_column(name: str, counts: Mapping[str, int], rows: int) -> Column:
+    """How text is encoded, of which training rows had each level so many times."""
+    missing = rows - sum(counts.values())
+    indicator = 0 < missing < rows
+    if len(counts) <= 1:
+        return Column(name, "category", missing, indicator)
+    # Most frequent first, ties by name, so that the order of the rows does not matter.
+    ranked = heapq.nsmallest(LEVELS, counts, key=lambda level: (-counts[level], level))
+    return Column(name, "category", missing, indicator, levels=tuple(sorted(ranked)), other=len(counts) > LEVELS)
+
+
 def refuse_infinite(frame: pd.DataFrame) -> None:
     """Raises for infinite values, while the rows are still numbered as the user knows them."""
     names = _names(frame)
     numeric = [i for i in range(len(names)) if kind_of(frame.iloc[:, i], names[i]) == "number"]
     _matrix(frame, numeric, [(names[i], "number") for i in numeric])
+
+
+def infinite(name: str, count: int, row: int) -> UserError:
+    """What is said of a column with infinite values, the first of them in `row`, counted from 0."""
+    return UserError(
+        f"the column '{name}' holds infinite values: {count}, the first in row {row + 1} (counted from 1);"
+        " put numbers or leave them empty"
+    )
+
+
+def matrix(frame: pd.DataFrame, columns: Sequence[tuple[str, Kind]]) -> NDArray[np.float64]:
+    """The frame's columns, which have these names and kinds, as numbers (rows, columns); NaN where one is missing."""
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in frame.dtypes)
+    if plain and all(kind == "number" for _, kind in columns):
+        whole: NDArray[np.float64] = frame.to_numpy(np.float64)  # one copy for a whole table of numbers
+        return whole
+    x = np.empty(frame.shape, np.float64)
+    for j, (name, kind) in enumerate(columns):
+        x[:, j] = numbers(frame.iloc[:, j], name, kind)
+    return x
 
 
 def _names(frame: pd.DataFrame) -> list[str]:
@@ -153,37 +198,14 @@ def _names(frame: pd.DataFrame) -> list[str]:
 
 
 def _matrix(frame: pd.DataFrame, positions: list[int], columns: Sequence[tuple[str, Kind]]) -> NDArray[np.float64]:
-    """The columns at `positions` as numbers (rows, columns); NaN where a value is missing."""
-    part = frame if positions == list(range(frame.shape[1])) else frame.iloc[:, positions]
-    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in part.dtypes)
-    if plain and all(kind == "number" for _, kind in columns):
-        x: NDArray[np.float64] = part.to_numpy(np.float64)  # one copy for a whole table of numbers
-    else:
-        x = np.empty(part.shape, np.float64)
-        for j, (name, kind) in enumerate(columns):
-            x[:, j] = numbers(part.iloc[:, j], name, kind)
-    infinite = np.isinf(x)
-    if infinite.any():
-        j = int(infinite.any(axis=0).argmax())
-        rows = np.flatnonzero(infinite[:, j])
-        raise UserError(
-            f"the column '{columns[j][0]}' holds infinite values: {len(rows)}, the first in row {rows[0] + 1}"
-            " (counted from 1); put numbers or leave them empty"
-        )
+    """The columns at `positions` as finite numbers (rows, columns); NaN where a value is missing."""
+    x = matrix(frame if positions == list(range(frame.shape[1])) else frame.iloc[:, positions], columns)
+    endless = np.isinf(x)
+    if endless.any():
+        j = int(endless.any(axis=0).argmax())
+        rows = np.flatnonzero(endless[:, j])
+        raise infinite(columns[j][0], len(rows), int(rows[0]))
     return x
-
-
-def _category(name: str, series: pd.Series) -> Column:
-    codes, levels = texts(series, name)
-    missing = int((codes < 0).sum())
-    indicator = 0 < missing < len(codes)
-    if len(levels) <= 1:
-        return Column(name, "category", missing, indicator)
-    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-    # Most frequent first, ties by name, so that the order of the rows does not matter.
-    ranked = sorted(range(len(levels)), key=lambda i: (-counts[i], levels[i]))
-    kept = tuple(sorted(levels[i] for i in ranked[:LEVELS]))
-    return Column(name, "category", missing, indicator, levels=kept, other=len(levels) > LEVELS)
 
 
 def _write_category(block: NDArray[np.float32], column: Column, series: pd.Series) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import datasets as embedded
 
 from dvfl.data.sources import read_arrays
 from dvfl.data.splits import (
@@ -41,7 +40,7 @@ def digits(data_dir: Path | None, guests: int | None) -> VerticalData:
     Alpaydin and Kaynak 1998, "Optical Recognition of Handwritten Digits", UCI; the copy in scikit-learn.
     Licence: CC BY 4.0 (from memory).
     """
-    bunch = embedded.load_digits()
+    bunch = _sklearn("digits")()
     y = bunch.target.astype(np.int64)
     train, test = hold_out(len(y), y)
     strips = image_strips(bunch.images[train], bunch.images[test], 16.0, 4 if guests is None else guests)
@@ -146,7 +145,7 @@ def breast_cancer(data_dir: Path | None, guests: int | None) -> VerticalData:
     Wolberg, Mangasarian, Street, Street 1995, "Breast Cancer Wisconsin (Diagnostic)", UCI; the copy in scikit-learn.
     Licence: CC BY 4.0 (from memory).
     """
-    return _embedded("breast_cancer", embedded.load_breast_cancer(), guests)
+    return _embedded("breast_cancer", _sklearn("breast_cancer")(), guests)
 
 
 def wine(data_dir: Path | None, guests: int | None) -> VerticalData:
@@ -154,7 +153,7 @@ def wine(data_dir: Path | None, guests: int | None) -> VerticalData:
 
     Aeberhard and Forina 1991, "Wine", UCI; the copy in scikit-learn. Licence: CC BY 4.0 (from memory).
     """
-    return _embedded("wine", embedded.load_wine(), guests)
+    return _embedded("wine", _sklearn("wine")(), guests)
 
 
 def diabetes(data_dir: Path | None, guests: int | None) -> VerticalData:
@@ -163,7 +162,7 @@ def diabetes(data_dir: Path | None, guests: int | None) -> VerticalData:
     Efron, Hastie, Johnstone, Tibshirani 2004, "Least Angle Regression", Annals of Statistics 32; the copy in
     scikit-learn. Licence: none stated that we know of.
     """
-    bunch = embedded.load_diabetes(scaled=False)
+    bunch = _sklearn("diabetes")(scaled=False)
     train, test = hold_out(len(bunch.target), None)
     views = column_blocks(bunch.data, 3 if guests is None else guests)
     y = bunch.target.astype(np.float32)
@@ -197,3 +196,10 @@ def _classified(
     train, test = hold_out(len(y), y)
     guests = table_guests(views, train, test)
     return VerticalData(name, guests, y[train], y[test], classes, sizes=sizes or name, note=note)
+
+
+def _sklearn(name: str) -> Callable[..., Any]:
+    """A loader of scikit-learn's, which is imported here since real parties start often and never need it."""
+    from sklearn import datasets
+
+    return getattr(datasets, f"load_{name}")  # type: ignore[no-any-return]

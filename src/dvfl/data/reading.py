@@ -37,7 +37,9 @@ def read_table(path: Path, id_column: str) -> Table:
     """The table in `path`; raises, in one line, for whatever is wrong with it."""
     frame = _read(path, id_column)
     if id_column not in frame.columns:
-        raise UserError(f"{path} has no column '{id_column}' to join on{_offer(id_column, frame)}")
+        raise UserError(
+            f"{path} has no column '{id_column}' to join on{offer(id_column, [str(name) for name in frame.columns])}"
+        )
     if len(frame) == 0:
         raise UserError(f"{path} has a header but no rows")
     ids = frame[id_column]
@@ -52,6 +54,18 @@ def read_table(path: Path, id_column: str) -> Table:
     return Table(path, ids, frame.drop(columns=id_column))
 
 
+def check_file(path: Path) -> str:
+    """Which of the `SUFFIXES` the path has; raises where it has none of them, or is no file with content."""
+    suffix = next((end for end in SUFFIXES if path.name.lower().endswith(end)), None)
+    if suffix is None:
+        raise UserError(f"{path}: '{path.suffix}' is not a kind of table we read; use {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise UserError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; a table is a file")
+    if path.stat().st_size == 0:
+        raise UserError(f"{path} is empty")
+    return suffix
+
+
 def join_ids(tables: Sequence[Table]) -> list[pd.Index]:
     """Every table's ids, as whole numbers where all tables can have them so, otherwise as the files have them.
 
@@ -59,7 +73,7 @@ def join_ids(tables: Sequence[Table]) -> list[pd.Index]:
     whole numbers and those of all Parquet files are: so no leading zero is lost, and CSV joins with either type.
     """
     whole = all(
-        (_is_whole_number(table.ids) if _is_parquet(table.path) else _is_whole_text(table.ids)) for table in tables
+        (_is_whole_number(table.ids) if is_parquet(table.path) else _is_whole_text(table.ids)) for table in tables
     )
     return [pd.Index([int(i) for i in table.ids] if whole else table.ids.to_numpy(object)) for table in tables]
 
@@ -71,21 +85,43 @@ def describe_ids(ids: pd.Index) -> str:
     return " and ".join(sorted(named.get(kind, kind.__name__) for kind in kinds))
 
 
+def dates(series: pd.Series) -> pd.Series:
+    """The column as times where every value is an ISO date, since CSV has no type for them."""
+    values = series.dropna()
+    if len(values) == 0 or pd.api.types.infer_dtype(values) != "string":
+        return series
+    if not values.str.fullmatch(DATE).all():
+        return series
+    times = pd.to_datetime(series, format="ISO8601", utc=True, errors="coerce")
+    return times if times.notna().sum() == len(values) else series
+
+
+def offer(id_column: str, names: Sequence[str]) -> str:
+    """What an error says of the columns that are there, when one is not."""
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    close = nearest(id_column, names)
+    return f"; it has {shown}{close if 'did you mean' in close else ''}"
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file says of what type its columns are; the others are text."""
+    return path.name.lower().endswith(".parquet")
+
+
+def first_line(error: Exception) -> str:
+    """What an error of a library says, short enough for one of ours."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def _read(path: Path, id_column: str) -> pd.DataFrame:
-    suffix = next((end for end in SUFFIXES if path.name.lower().endswith(end)), None)
-    if suffix is None:
-        raise UserError(f"{path}: '{path.suffix}' is not a kind of table we read; use {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise UserError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; a table is a file")
-    if path.stat().st_size == 0:
-        raise UserError(f"{path} is empty")
+    suffix = check_file(path)
     try:
         return _read_parquet(path) if suffix == ".parquet" else _read_csv(path, SEPARATORS[suffix], id_column)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path} is empty") from error
     except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
         # ParserError, UnicodeDecodeError and BadGzipFile are among these.
-        raise UserError(f"{path} cannot be read as {suffix}: {_first_line(error)}") from error
+        raise UserError(f"{path} cannot be read as {suffix}: {first_line(error)}") from error
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -116,30 +152,8 @@ def _read_csv(path: Path, separator: str, id_column: str) -> pd.DataFrame:
         raise ValueError("its rows have more fields than its header has names") from error
     for name in frame.columns:
         if name != id_column:
-            frame[name] = _dates(frame[name])
+            frame[name] = dates(frame[name])
     return frame
-
-
-def _dates(series: pd.Series) -> pd.Series:
-    """The column as times where every value is an ISO date, since CSV has no type for them."""
-    values = series.dropna()
-    if len(values) == 0 or pd.api.types.infer_dtype(values) != "string":
-        return series
-    if not values.str.fullmatch(DATE).all():
-        return series
-    times = pd.to_datetime(series, format="ISO8601", utc=True, errors="coerce")
-    return times if times.notna().sum() == len(values) else series
-
-
-def _offer(id_column: str, frame: pd.DataFrame) -> str:
-    names = [str(name) for name in frame.columns]
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    close = nearest(id_column, names)
-    return f"; it has {shown}{close if 'did you mean' in close else ''}"
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.name.lower().endswith(".parquet")
 
 
 def _is_whole_number(ids: pd.Series) -> bool:
@@ -149,7 +163,3 @@ def _is_whole_number(ids: pd.Series) -> bool:
 
 def _is_whole_text(ids: pd.Series) -> bool:
     return bool(ids.str.fullmatch(WHOLE).all())
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

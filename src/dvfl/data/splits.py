@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
+from dvfl.data.moments import Matrix, Moments
 from dvfl.data.vertical import GuestTable
 from dvfl.errors import UserError
 
 Rows = NDArray[np.intp]
-Matrix = NDArray[np.float64]
 
 SEED = 0  # one split for everyone, so that results can be set side by side
-TINY = 1e-300  # a smaller spread cannot be divided by in float64
 
 
 def hold_out(rows: int, classes: NDArray[np.int64] | None, fraction: float = 0.2) -> tuple[Rows, Rows]:
     """Training and test rows; every class in both where it has the rows for it."""
+    from sklearn.model_selection import train_test_split  # here: real parties start often, and never need it
+
     test = min(rows - 1, math.ceil(rows * fraction))  # as scikit-learn rounds, and a training row at least
     train, held = train_test_split(
         np.arange(rows), test_size=test, random_state=SEED, stratify=_strata(classes, rows - test, test)
@@ -36,18 +36,7 @@ def hold_out_by_subject(subjects: NDArray[np.int64], y: NDArray[np.int64]) -> tu
 
 def moments(x: NDArray[np.float64]) -> tuple[Matrix, Matrix]:
     """Mean and population standard deviation of each column, NaN left out; 0 and 0 where nothing varies."""
-    filled = np.where(np.isnan(x), -np.inf, x)
-    high = filled.max(axis=0, initial=-np.inf)
-    low = np.where(np.isnan(x), np.inf, x).min(axis=0, initial=np.inf)
-    # Compared, not computed: the rounded mean of equal values may differ from them.
-    varies = high > low
-    # In units of the largest magnitude, so that squares of 1e200 do not overflow.
-    unit = np.where(varies, np.maximum(np.abs(high), np.abs(low)), 1.0)
-    z = np.where(varies, x / unit, 0.0)
-    mean = np.nanmean(z, axis=0) * unit
-    std = np.nanstd(z, axis=0) * unit
-    varies &= std > TINY
-    return np.where(varies, mean, 0.0), np.where(varies, std, 0.0)
+    return Moments.of(x).scales()
 
 
 def standardise(x: NDArray[np.float64], mean: Matrix, std: Matrix) -> Matrix:

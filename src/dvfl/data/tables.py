@@ -10,15 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dvfl.data.columns import ColumnEncoder, refuse_infinite
-from dvfl.data.kinds import as_text, is_nested, kind_of, numbers
-from dvfl.data.reading import SHOWN, Table, describe_ids, join_ids, read_table
+from dvfl.data.reading import Table, describe_ids, join_ids, read_table
 from dvfl.data.splits import Rows, hold_out
+from dvfl.data.targets import Task, label_of, targets
 from dvfl.data.vertical import GuestTable, VerticalData
-from dvfl.errors import UserError, nearest
-
-Task = Literal["auto", "classify", "regress"]
-
-CONTINUOUS = 20  # a floating label with more distinct values than this is a quantity, not a class
+from dvfl.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -50,9 +46,9 @@ def load_tables(
         raise UserError(f"{labels} is given as labels and as a guest's table; the guest would train on the labels")
     guests = [_guest_table(path, id_column, missing) for path in tables]
     owner = read_table(labels, id_column)
-    target = _label(owner, label_column)
+    target = label_of(owner, label_column)
     common, places = _join([*guests, owner])
-    y, classes = _targets(target.iloc[places[-1]], task, labels)
+    y, classes = targets(target.iloc[places[-1]], task, labels)
     train, test = hold_out(len(common), None if classes is None else y.astype(np.int64), test_fraction)
     names = _guest_names(tables)
     encoded = [
@@ -87,27 +83,6 @@ def _guest_table(path: Path, id_column: str, missing: str) -> Table:
     return table
 
 
-def _label(owner: Table, label_column: str | None) -> pd.Series:
-    names = [str(name) for name in owner.columns.columns]
-    if not names:
-        raise UserError(f"{owner.path} has no column besides the id; it needs the label")
-    if label_column is None and len(names) > 1:
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        raise UserError(f"{owner.path} has several columns ({', '.join(names[:SHOWN])}{more}); say which is the label")
-    if label_column is not None and label_column not in names:
-        raise UserError(f"{owner.path} has no column '{label_column}'{nearest(label_column, names)}")
-    target = owner.columns.iloc[:, names.index(label_column) if label_column else 0]
-    if is_nested(target):
-        raise UserError(f"{owner.path}: the labels in '{target.name}' are lists or structures; use numbers or text")
-    absent = int(target.isna().sum())
-    if absent:
-        raise UserError(
-            f"{owner.path}: {absent} of {len(owner)} labels are missing in the column '{target.name}';"
-            " leave those rows out"
-        )
-    return target
-
-
 def _join(tables: Sequence[Table]) -> tuple[pd.Index, list[Rows]]:
     """The ids that every table has, sorted, and where each table has them."""
     ids = join_ids(tables)
@@ -126,35 +101,6 @@ def _join(tables: Sequence[Table]) -> tuple[pd.Index, list[Rows]]:
     # Sorted, so that the split depends on who is in the tables and not on the order of their rows.
     common = common.sort_values()
     return common, [index.get_indexer(common) for index in ids]
-
-
-def _targets(
-    target: pd.Series, task: Task, path: Path
-) -> tuple[NDArray[np.int64] | NDArray[np.float32], tuple[str, ...] | None]:
-    """Class indices and the classes' names, or numbers and None."""
-    name = str(target.name)
-    kind = kind_of(target, name)
-    distinct = target.nunique()
-    if distinct < 2:
-        raise UserError(
-            f"{path}: all {len(target)} joined rows have the same label '{name}'; learning needs two or more"
-        )
-    floating = kind == "number" and not pd.api.types.is_integer_dtype(target.dtype)
-    if task == "regress" or (task == "auto" and floating and distinct > CONTINUOUS):
-        if kind != "number":
-            raise UserError(f"{path}: the label '{name}' is not a number, so it cannot be a regression's target")
-        with np.errstate(over="ignore"):
-            y = numbers(target, name, kind).astype(np.float32)
-        if np.isinf(y).any():
-            raise UserError(f"{path}: the label '{name}' is infinite, or beyond 1e38, in {int(np.isinf(y).sum())} rows")
-        return y, None
-    if task == "auto" and distinct > max(CONTINUOUS, len(target) // 2):
-        raise UserError(
-            f"{path}: the label '{name}' has {distinct} different values in {len(target)} rows, too many for classes;"
-            " say that the task is regression, or classification if these are classes"
-        )
-    codes, values = pd.factorize(target, sort=True)
-    return codes.astype(np.int64), tuple(as_text(value) for value in values)
 
 
 def _guest_names(tables: Sequence[Path]) -> list[str]:

@@ -1,9 +1,12 @@
 """Vertically split data: one table a guest, rows aligned, labels apart."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dvfl.errors import UserError
+from dvfl.parties.randomness import numpy_generator
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,14 @@ class VerticalData:
     @property
     def rows(self) -> int:
         return len(self.y_train)
+
+
+def fewer_rows(data: VerticalData, rows: int | None) -> VerticalData:
+    """The data with so many training rows, drawn once for all seeds; test rows are all kept."""
+    if rows is None:
+        return data
+    if not 64 <= rows <= data.rows:
+        raise UserError(f"--rows {rows}: from 64 to {data.rows}, the training rows of {data.name}, is right")
+    chosen = np.sort(numpy_generator(0, "fewer rows", data.name).permutation(data.rows)[:rows])
+    guests = tuple(replace(guest, train=guest.train[chosen]) for guest in data.guests)
+    return replace(data, guests=guests, y_train=data.y_train[chosen])

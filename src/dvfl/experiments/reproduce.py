@@ -5,15 +5,15 @@ import os
 import platform
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 
 from dvfl.data import VerticalData, load
 from dvfl.data.outages import read_outages
+from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError, nearest
 from dvfl.experiments import table1
 from dvfl.experiments.blocks import BlockFolder, Outcome, Training, blocks, run, timed
@@ -23,7 +23,6 @@ from dvfl.experiments.results import Cell, Results
 from dvfl.experiments.run_folder import fingerprint, status, versions
 from dvfl.experiments.table1_figure import table1_svg
 from dvfl.files import write_json, write_text
-from dvfl.parties.randomness import numpy_generator
 from dvfl.strategies.simulation import Simulation
 
 EXPERIMENTS = ("table1",)
@@ -82,17 +81,6 @@ def reproduce(order: Order, out: Path, watcher: Watcher) -> Results:
     write_text(out / f"{order.experiment}.svg", table1_svg(results))
     write_text(out / REPORT, page(_all_results(out)))
     return results
-
-
-def fewer_rows(data: VerticalData, rows: int | None) -> VerticalData:
-    """The data with so many training rows, drawn once for all seeds; test rows are all kept."""
-    if rows is None:
-        return data
-    if not 64 <= rows <= data.rows:
-        raise UserError(f"--rows {rows}: from 64 to {data.rows}, the training rows of {data.name}, is right")
-    chosen = np.sort(numpy_generator(0, "fewer rows", data.name).permutation(data.rows)[:rows])
-    guests = tuple(replace(guest, train=guest.train[chosen]) for guest in data.guests)
-    return replace(data, guests=guests, y_train=data.y_train[chosen])
 
 
 def machine(device: str) -> dict[str, Any]:

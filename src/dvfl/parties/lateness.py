@@ -44,8 +44,8 @@ def lags(lateness: Lateness, seed: int, link: str, block: int) -> NDArray[np.int
     return np.stack([first, second])
 
 
-class Post:
-    """Messages on their way from guests to hosts: what arrives in which round, where some are late."""
+class Lags:
+    """How late the messages of a stack are, link by link, round after round."""
 
     def __init__(
         self,
@@ -57,48 +57,32 @@ class Post:
         self._lateness = [Lateness() if one is None else one for one in lateness]
         self._seeds = list(seeds)
         self._links = [f"{guest}>{host}" for host in hosts for guest in guests]
-        self.longest = max((one.longest for one in self._lateness), default=0)
         self._copies = 2 if any(one.duplicate for one in self._lateness) else 1
-        shape = (self.longest, len(self._seeds), len(hosts), len(guests))
-        self._pending = np.full(shape, NEVER, np.int64)  # the newest that is due in each of the next rounds
-        self._round = 0  # rounds so far
+        self.longest = max((one.longest for one in self._lateness), default=0)
+        self.links = len(self._seeds) * len(self._links)
+        self.round = 0  # rounds so far
         self._drawn: tuple[int, NDArray[np.int32]] | None = None  # the last block and its lags
 
-    def deliver(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The newest batch number that arrives in each round, NEVER where nothing does.
+    def due(self, sent: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """All copies of what is sent in the next rounds: in which of them it is due, on which link, which number.
 
         `sent` (rounds, replicas, hosts, guests) holds the batch number that a message carries, NEVER where none was
-        sent. What is still on its way at the end arrives in the next call, whose rounds follow these.
+        sent. Rounds count from the first of these.
         """
         rounds = len(sent)
-        if not self.longest or not rounds:
-            self._round += rounds
-            return sent.copy()
-        arrived = np.full((rounds + self.longest, *sent.shape[1:]), NEVER, np.int64)
-        arrived[: self.longest] = self._pending
-        flat, width = arrived.reshape(-1), len(self._seeds) * len(self._links)
-        when, link = np.nonzero(sent.reshape(rounds, width) != NEVER)
-        numbers = sent.reshape(rounds, width)[when, link]
-        for lag in self._lags(rounds):
-            np.maximum.at(flat, (when + lag[when, link]) * width + link, numbers)
-        self._round += rounds
-        self._pending = arrived[rounds:].copy()
-        return arrived[:rounds]
+        sent = sent.reshape(rounds, self.links)
+        when, link = np.nonzero(sent != NEVER)
+        numbers = sent[when, link]
+        late = [lag[when, link] for lag in self._next(rounds)]
+        self.round += rounds
+        due = np.concatenate([when + lag for lag in late])
+        return due, np.tile(link, len(late)), np.tile(numbers, len(late))
 
-    def state(self) -> dict[str, Tensor]:
-        """What is on its way, and how many rounds have passed."""
-        return {"pending": torch.from_numpy(self._pending.copy()), "round": torch.tensor(self._round)}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Goes on from where `state` was taken."""
-        self._pending = state["pending"].numpy().copy()
-        self._round = int(state["round"])
-
-    def _lags(self, rounds: int) -> NDArray[np.int32]:
+    def _next(self, rounds: int) -> NDArray[np.int32]:
         """How late the messages of the next rounds are: (copies, rounds, replicas x hosts x guests)."""
-        start, stop = self._round, self._round + rounds
+        start, stop = self.round, self.round + rounds
         pieces = []
-        for block in range(start // BLOCK, (stop - 1) // BLOCK + 1):
+        for block in range(start // BLOCK, -(-stop // BLOCK)):
             first = block * BLOCK
             pieces.append(self._block(block)[:, max(start - first, 0) : stop - first])
         return np.concatenate(pieces, axis=1)
@@ -112,3 +96,87 @@ class Post:
                     drawn[:, :, replica, number] = lags(lateness, seed, link, block)[: self._copies]
             self._drawn = block, drawn.reshape(self._copies, BLOCK, -1)
         return self._drawn[1]
+
+
+class Post:
+    """Messages on their way from guests to hosts: the newest that arrives in each round, where some are late."""
+
+    def __init__(
+        self,
+        lateness: Sequence[Lateness | None],
+        seeds: Sequence[int],
+        guests: Sequence[str],
+        hosts: Sequence[str],
+    ) -> None:
+        self._lags = Lags(lateness, seeds, guests, hosts)
+        self.longest = self._lags.longest
+        shape = (self.longest, len(seeds), len(hosts), len(guests))
+        self._pending = np.full(shape, NEVER, np.int64)  # the newest that is due in each of the next rounds
+
+    def deliver(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The newest batch number that arrives in each round, NEVER where nothing does.
+
+        `sent` (rounds, replicas, hosts, guests) holds the batch number that a message carries, NEVER where none was
+        sent. What is still on its way at the end arrives in the next call, whose rounds follow these.
+        """
+        rounds = len(sent)
+        if not rounds:
+            return sent.copy()
+        arrived = np.full((rounds + self.longest, *sent.shape[1:]), NEVER, np.int64)
+        arrived[: self.longest] = self._pending
+        due, link, numbers = self._lags.due(sent)
+        np.maximum.at(arrived.reshape(-1), due * self._lags.links + link, numbers)
+        self._pending = arrived[rounds:].copy()
+        return arrived[:rounds]
+
+    def state(self) -> dict[str, Tensor]:
+        """What is on its way, and how many rounds have passed."""
+        return {"pending": torch.from_numpy(self._pending.copy()), "round": torch.tensor(self._lags.round)}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Goes on from where `state` was taken."""
+        self._pending = state["pending"].numpy().copy()
+        self._lags.round = int(state["round"])
+
+
+class FullPost:
+    """The same, but every message that arrives, since each brings other rows."""
+
+    def __init__(
+        self,
+        lateness: Sequence[Lateness | None],
+        seeds: Sequence[int],
+        guests: Sequence[str],
+        hosts: Sequence[str],
+    ) -> None:
+        self._lags = Lags(lateness, seeds, guests, hosts)
+        self.longest = self._lags.longest
+        self._pending = np.zeros((3, 0), np.int64)  # of each message: in how many rounds it is due, link, number
+
+    def deliver(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The batch numbers that arrive in each round, from old to new: (rounds, most, replicas, hosts, guests).
+
+        `most` is the largest number of messages that any link brings in any round; NEVER fills the rest.
+        """
+        rounds, links = len(sent), self._lags.links
+        messages = np.concatenate([self._pending, np.stack(self._lags.due(sent))], axis=1)
+        now = messages[0] < rounds
+        self._pending = messages[:, ~now] - np.array([[rounds], [0], [0]])
+        due, link, number = messages[:, now]
+        span = number.max(initial=0) + 1
+        keys = np.sort((due * links + link) * span + number)
+        place, number = np.divmod(keys[np.diff(keys, prepend=-1) > 0], span)  # two copies at once are one
+        first = np.flatnonzero(np.diff(place, prepend=-1))  # of each link in each round
+        rank = np.arange(len(place)) - np.repeat(first, np.diff(first, append=len(place)))
+        arrived = np.full((rounds, int(rank.max(initial=0)) + 1, links), NEVER, np.int64)
+        arrived[place // links, rank, place % links] = number
+        return arrived.reshape(*arrived.shape[:2], *sent.shape[1:])
+
+    def state(self) -> dict[str, Tensor]:
+        """What is on its way, and how many rounds have passed."""
+        return {"pending": torch.from_numpy(self._pending.copy()), "round": torch.tensor(self._lags.round)}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Goes on from where `state` was taken."""
+        self._pending = state["pending"].numpy().copy()
+        self._lags.round = int(state["round"])

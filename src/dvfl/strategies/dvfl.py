@@ -22,7 +22,6 @@ from dvfl.parties.chains import Chains
 from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
-from dvfl.parties.lateness import Post
 from dvfl.parties.learner import Learner
 from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
@@ -63,10 +62,9 @@ class Dvfl:
         self.device = torch.device(device)
         self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, data))
         self.watch = Stopwatch(self.device)
-        iterations = -(-data.rows // settings.batch)
         if self.device.type == "cpu":
             keep_freed_memory()
-        self.hosts = HostPhase(self.stack, names, iterations, self.known_faults, self.watch)
+        self.hosts = HostPhase(self.stack, names, data.rows, self.known_faults, self.watch)
         self.guests = GuestPhase(self.stack, data, self.hosts, self.known_faults, self.watch)
         self.owner: OwnerPhase | None = None
 
@@ -142,7 +140,7 @@ class Dvfl:
     def open_owner(self) -> OwnerPhase:
         """Collects the encodings of all labelled rows once (Algorithm 1, owner lines 6 to 14)."""
         if self.owner is None:
-            self.hosts.stores.clear()  # the history has served; its memory is needed
+            self.hosts.release()  # its memory is needed
             self.owner = OwnerPhase(self.stack, self.collect(), self.data.y_train, self.variants)
         return self.owner
 
@@ -204,9 +202,7 @@ class Dvfl:
             tensors |= {f"{name}.{key}": value for key, value in part.state().items()}
         for number, store in enumerate(hosts.stores):
             tensors[f"store.{number}"] = store.batches
-        tensors["registers"] = torch.from_numpy(hosts.registers)
-        tensors["replay.inputs"] = torch.from_numpy(np.ascontiguousarray(hosts.replay.inputs))
-        tensors["replay.kept"] = torch.from_numpy(np.ascontiguousarray(hosts.replay.kept))
+        tensors |= {f"holding.{key}": value for key, value in hosts.holding.state().items()}
         tensors |= kept_losses("losses.guests", self.guests.losses) | kept_losses("losses.hosts", hosts.losses)
         if owner is not None:
             tensors |= {f"owner.{key}": value for key, value in owner.state().items()}
@@ -215,7 +211,7 @@ class Dvfl:
             "hosts": hosts.epoch,
             "host_steps": hosts.steps,
             "owner": owner.epoch if owner else None,
-            "written": hosts.replay.written,
+            "written": hosts.holding.written,
         }
 
     def restore(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
@@ -224,9 +220,9 @@ class Dvfl:
         guests.epoch, hosts.epoch, hosts.steps = position["guests"], position["hosts"], position["host_steps"]
         guests.losses = read_losses("losses.guests", tensors, self.device)
         hosts.losses = read_losses("losses.hosts", tensors, self.device)
-        hosts.replay.written = position["written"]
-        hosts.registers = tensors["registers"].numpy()
-        hosts.replay.inputs, hosts.replay.kept = tensors["replay.inputs"].numpy(), tensors["replay.kept"].numpy()
+        hosts.holding.written = position["written"]
+        names = [key for key in tensors if key.startswith("holding.")]
+        hosts.holding.restore({key.removeprefix("holding."): tensors[key] for key in names})
         for number, store in enumerate(hosts.stores):
             if f"store.{number}" in tensors:
                 store.batches.copy_(tensors[f"store.{number}"])
@@ -238,7 +234,7 @@ class Dvfl:
             names = [key for key in tensors if key.startswith("owner.")]
             owner.restore({key.removeprefix("owner."): tensors[key] for key in names})
 
-    def _stateful(self) -> Iterator[tuple[str, Learner | Chains | Post]]:
+    def _stateful(self) -> Iterator[tuple[str, Learner | Chains]]:
         for number, group in enumerate(self.stack.groups):
             if isinstance(group.guest, Guest):
                 yield f"guests-{number}", group.guest.learner
@@ -247,8 +243,6 @@ class Dvfl:
         yield "head", self.stack.owner.learner
         chains = {"guest": self.guests.chains, "connection": self.hosts.links, "host": self.hosts.chains}
         yield from ((f"chains.{kind}", one) for kind, one in chains.items() if one is not None)
-        if self.hosts.post is not None:
-            yield "post", self.hosts.post
 
     def _open(self) -> None:
         self.open_owner()

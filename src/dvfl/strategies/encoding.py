@@ -109,7 +109,7 @@ class GuestPhase:
             feed.load("place", numbers % self._hosts.capacity)
         self._watch.time("guests", lambda: self._rounds[pushes].run(count))
         if numbers is not None:
-            self._hosts.receive(start, numbers, alive, listens)
+            self._hosts.receive(start, numbers, order, alive, listens)
 
     def _parts(self, push: bool, worth: int) -> list[Callable[[Round], None]]:
         """What the guests do in a round; each group on its own, large ones in several pieces."""

@@ -16,18 +16,19 @@ from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
+from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.schedules import rates
+from dvfl.parties.standardisation import standardised_targets
 from dvfl.strategies import storage
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.dvfl import shape
-from dvfl.strategies.early_stopping import EarlyStopping
 from dvfl.strategies.machine import keep_freed_memory, suited, workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, one_or_each
 from dvfl.strategies.settings import SplitSettings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
 from dvfl.strategies.split_model import SplitModel
-from dvfl.strategies.training_rows import GatheredTables, LabelledRows, standardised_targets
+from dvfl.strategies.training_rows import GatheredTables, LabelledRows
 from dvfl.strategies.trouble import PerReplica, per_replica, resolved
 
 Masks = dict[str, NDArray[np.bool_]]  # (rounds, replicas, ..) each

@@ -1,5 +1,6 @@
 """The two presets: the paper's hyperparameters, and ours."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +59,7 @@ def tuned(data: VerticalData) -> Settings:
     least: dict[str, Any] = {
         name: max(getattr(settings, name), -(-steps // iterations)) for name, steps in _LEAST_STEPS.items()
     }
-    return replace(settings, **least, **_least_widths(data))
+    return replace(settings, **least, **least_widths(data.sizes, [guest.columns for guest in data.guests]))
 
 
 def preset(name: str, data: VerticalData, strategy: str = "dvfl") -> AnySettings:
@@ -66,6 +67,19 @@ def preset(name: str, data: VerticalData, strategy: str = "dvfl") -> AnySettings
     check_preset(name)
     settings = _PRESETS[name](data, strategy)
     return replace(settings, batch=min(settings.batch, data.rows))
+
+
+def least_widths(rule: str, columns: Sequence[int]) -> dict[str, Any]:
+    """`tuned`: guests with few columns still need encodings of some width, and owners a head of some."""
+    if not columns:
+        return {}
+    least = min(32, max(4, 128 // len(columns)))
+    widths = {}
+    if max(sizes(rule, columns).guest_latent) < least:
+        widths["w_g"] = least * len(columns)
+    if sizes(rule, columns, widths.get("w_g")).host_latent < _LEAST_HOST_WIDTH:
+        widths["w_h"] = _LEAST_HOST_WIDTH
+    return widths
 
 
 def check_preset(name: str) -> None:
@@ -100,18 +114,6 @@ def _tuned(data: VerticalData, strategy: str) -> AnySettings:
 
 def _many(data: VerticalData) -> bool:
     return data.rows >= _MANY_ROWS
-
-
-def _least_widths(data: VerticalData) -> dict[str, Any]:
-    """Guests with few columns still need encodings of some width, and owners a head of some."""
-    columns = [guest.columns for guest in data.guests]
-    least = min(32, max(4, 128 // len(columns)))
-    widths = {}
-    if max(sizes(data.sizes, columns).guest_latent) < least:
-        widths["w_g"] = least * len(columns)
-    if sizes(data.sizes, columns, widths.get("w_g")).host_latent < _LEAST_HOST_WIDTH:
-        widths["w_h"] = _LEAST_HOST_WIDTH
-    return widths
 
 
 _PRESETS = {"paper": _paper, "tuned": _tuned}

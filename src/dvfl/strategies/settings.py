@@ -62,6 +62,7 @@ class Settings(_Plain):
     host_dropout: float = 0.0  # party-wise: a host is hidden from the owner, row by row
     validation: float = 0.1  # part of the training rows held out for the owner's early stopping; 0 switches it off
     patience: int = 20  # owner epochs without improvement on the held-out rows
+    registers: Literal["batch", "row"] = "batch"  # hosts hold a guest's newest batch, or the newest of each of its rows
     replay: Literal["in order", "shuffled"] = "shuffled"  # how hosts go through their history once guests are done
     history_bytes: int | None = None  # replay budget of one replica; None keeps all communicated epochs
     history_dtype: Literal["float16", "float32"] = "float16"

@@ -7,15 +7,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.schedules import rates
+from dvfl.parties.standardisation import moments, standardised_targets
 from dvfl.strategies.dropout import Dropout
-from dvfl.strategies.early_stopping import EarlyStopping
 from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, cut, one_or_each
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import kept_losses, read_losses
 from dvfl.strategies.stack import Stack
-from dvfl.strategies.training_rows import LabelledRows, standardised_targets
+from dvfl.strategies.training_rows import LabelledRows
 
 
 class OwnerPhase:
@@ -147,14 +148,8 @@ class OwnerPhase:
     def _fit_standardisation(self, joint: Tensor) -> None:
         """From the rows that are trained on; what never came (no number) has no part."""
         for replica, encodings in enumerate(joint):
-            part = encodings[self.rows.trained_on(replica)]
-            known = ~part.isnan()
-            count = known.sum(0).clamp_(min=1)
-            centre = part.nan_to_num(nan=0.0).sum(0) / count
-            spread = (part - centre).square_().nan_to_num_(nan=0.0).sum(0).div_(count).sqrt_()
-            self.stack.centre[replica, 0] = centre
-            # A dead dimension (never active on training rows) carries nothing: dividing by 1 leaves it at zero.
-            self.stack.spread[replica, 0] = torch.where(spread > 1e-6, spread, torch.ones_like(spread))
+            centre, spread = moments(encodings[self.rows.trained_on(replica)])
+            self.stack.centre[replica, 0], self.stack.spread[replica, 0] = centre, spread
 
     def _score(self, held: Tensor) -> Tensor:
         """Of each replica on its held-out rows (replicas, rows)."""

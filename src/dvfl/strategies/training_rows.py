@@ -71,10 +71,3 @@ class LabelledRows:
     def labels_of(self, rows: Tensor) -> Tensor:
         """The labels of rows (replicas, batch)."""
         return self.labels.index_select(0, rows.flatten()).view(rows.shape)
-
-
-def standardised_targets(labels: NDArray[np.generic]) -> tuple[NDArray[np.float32], float, float]:
-    """A regression's targets with mean 0 and deviation 1, so that one learning rate fits all units; and both."""
-    numbers = labels.astype(np.float64)
-    centre, spread = float(numbers.mean()), float(numbers.std()) or 1.0
-    return ((numbers - centre) / spread).astype(np.float32), centre, spread

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.learner import Learner, Sgd
-from dvfl.strategies.early_stopping import EarlyStopping
 
 
 def noted(scores: list[list[float]], patience: int = 1) -> tuple[EarlyStopping, Learner, list[list[bool]]]:

@@ -1,0 +1,34 @@
+"""`dvfl doctor`: what is wrong with a party, one line for each thing that was looked at."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dvfl.errors import UserError
+
+EXAMPLE = "Example: dvfl doctor practice/guest-1"
+
+
+def doctor(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A party's own folder.")],
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Look at a party's files, keys, clock, table and lines, whether it runs or not; changes nothing.
+
+    Ends with status 0 where all is well, and with 2 where something is to be mended.
+    """
+    from dvfl.cli.extras import needed
+
+    needed("federation", "nats", "cryptography")
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; that of a party is right")
+    from dvfl.federation.doctor import examine
+
+    ill = 0
+    for finding in examine(folder, now=datetime.now(UTC)):
+        ill += not finding.well
+        typer.echo(f"{'ok' if finding.well else 'mend':<6}{finding.subject}: {finding.says}")
+    if ill:
+        raise typer.Exit(2)

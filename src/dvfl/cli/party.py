@@ -1,0 +1,40 @@
+"""`dvfl guest`, `dvfl host`, `dvfl owner`: one real party, in the foreground, until it is asked to leave."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The party's own folder.")]
+_Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+
+def guest(folder: _Folder, debug: _Debug = False) -> None:
+    """Run a guest: it trains on its own table and pushes encodings to the hosts. SIGTERM: save and leave."""
+    from dvfl.federation.processes import run_guest
+
+    run_guest(_checked(folder))
+
+
+def host(folder: _Folder, debug: _Debug = False) -> None:
+    """Run a host and its broker: it aggregates what guests push. SIGTERM: save and leave."""
+    from dvfl.federation.processes import run_host
+
+    run_host(_checked(folder))
+
+
+def owner(folder: _Folder, debug: _Debug = False) -> None:
+    """Run the owner: it tells the plan, collects encodings, trains on its labels. SIGTERM: save and leave."""
+    from dvfl.federation.processes import run_owner
+
+    run_owner(_checked(folder))
+
+
+def _checked(folder: Path) -> Path:
+    from dvfl.cli.extras import needed
+    from dvfl.errors import UserError
+
+    needed("federation", "nats", "cryptography")
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; that of a party is right")
+    return folder

@@ -1,0 +1,46 @@
+"""A practice federation: a data set's shares, a preset's settings, all folders."""
+
+from pathlib import Path
+
+from dvfl.cli.preset_settings import head_of, training_of
+from dvfl.data import load
+from dvfl.data.vertical import fewer_rows
+from dvfl.federation.founding import OWNER, Founding, found
+from dvfl.federation.practice import practice_shape, write_practice
+from dvfl.federation.settings import GuestEntry, Slots
+from dvfl.strategies.presets import preset as preset_of
+from dvfl.strategies.settings import Settings
+
+
+def make_practice(
+    folder: Path,
+    guests: int,
+    hosts: int,
+    dataset: str,
+    preset: str,
+    seed: int,
+    rows: int | None,
+    data_dir: Path | None,
+) -> None:
+    """Makes the folders and writes each party's share."""
+    data = fewer_rows(load(dataset, data_dir=data_dir, guests=guests), rows)
+    s = preset_of(preset, data)
+    assert isinstance(s, Settings)
+    names = [f"guest-{number + 1}" for number in range(len(data.guests))]
+    entries = {
+        name: GuestEntry(guest.columns, "unit" if guest.unit else "standardise")
+        for name, guest in zip(names, data.guests, strict=True)
+    }
+    shape = practice_shape(data)
+    founding = Founding(
+        name=f"practice-{dataset}".replace("_", "-"),
+        guests=entries,
+        hosts=tuple(f"host-{number + 1}" for number in range(hosts)),
+        training=training_of(s, seed, data.sizes),
+        head=head_of(s),
+        slots=Slots(shape.slots, shape.encode_slots),
+        tests=True,
+        about={"dataset": dataset, "preset": preset},
+    )
+    found(folder, founding)
+    write_practice(data, folder, names, OWNER, seed)

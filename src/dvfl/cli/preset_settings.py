@@ -1,0 +1,81 @@
+"""A preset as the settings of real parties, which know nothing of the simulator's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dvfl.data.reading import read_table
+from dvfl.data.targets import label_of, targets
+from dvfl.data.vertical import VerticalData
+from dvfl.federation.custody import Widths
+from dvfl.federation.settings import Optimiser, OwnerHead, Training
+from dvfl.strategies.presets import least_widths
+from dvfl.strategies.presets import preset as preset_of
+from dvfl.strategies.settings import Settings
+
+_RULE = "table"  # of sizes, for data that are not the paper's
+_SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks
+
+
+def settings_for(preset: str, seed: int, labels: tuple[Path, str, str | None] | None) -> tuple[Training, OwnerHead]:
+    """A preset for a federation without guests yet; file, id and column of the labels say what they are and how many.
+
+    Without them they are taken for classes of some thousand rows.
+    """
+    y: NDArray[Any] = np.zeros(_SOME_ROWS, np.int64)
+    classes: tuple[str, ...] | None = ("no", "yes")
+    if labels is not None:
+        path, id_column, label_column = labels
+        y, classes = targets(label_of(read_table(path, id_column), label_column), "auto", path)
+    settings = preset_of(preset, VerticalData("", (), y, y[:0], classes, _RULE))
+    assert isinstance(settings, Settings)
+    return training_of(settings, seed, _RULE), head_of(settings)
+
+
+def widths_of(preset: str, rule: str) -> Widths:
+    """How wide a preset makes the encodings of guests with so many columns."""
+
+    def widths(columns: Sequence[int]) -> tuple[int | None, int | None]:
+        wider = least_widths(rule, columns) if preset == "tuned" else {}
+        return wider.get("w_g"), wider.get("w_h")
+
+    return widths
+
+
+def training_of(s: Settings, seed: int, rule: str) -> Training:
+    """How guests and hosts train."""
+    return Training(
+        seed,
+        rule,
+        s.batch,
+        s.guest_epochs,
+        s.host_epochs,
+        s.period,
+        Optimiser.of(s.guest_rule),
+        Optimiser.of(s.host_rule),
+        s.guest_schedule,
+        s.host_schedule,
+        s.guest_noise,
+        s.guest_dropout,
+        s.w_g,
+        s.w_h,
+    )
+
+
+def head_of(s: Settings) -> OwnerHead:
+    """How the owner trains."""
+    return OwnerHead(
+        Optimiser.of(s.owner_rule),
+        s.owner_epochs,
+        s.batch,
+        s.owner_schedule,
+        s.standardise,
+        s.owner_dropout,
+        s.host_dropout,
+        s.validation,
+        s.patience,
+        s.head,
+    )

@@ -1,0 +1,111 @@
+"""A guest at work: greets hosts, trains, pushes what it made, sweeps at the end, and stays for predictions."""
+
+import asyncio
+from collections.abc import Mapping
+
+from dvfl.federation.guest import GuestParty
+from dvfl.federation.line import GuestLine, Surroundings
+from dvfl.federation.tasks import together
+from dvfl.federation.wire import BadMessage, Encodings, Refused, Welcome, decode, encode
+
+_SAVE_S = 10.0  # between two checkpoints inside an epoch
+_OFTEN_S, _SELDOM_S = 1.0, 30.0  # between two hellos: while something is awaited from the host, and otherwise
+_AGAIN_S = 10.0  # before a sweep that did not get through whole is sent once more
+
+
+class GuestService:
+    """Runs one guest until it is stopped."""
+
+    def __init__(self, party: GuestParty, lines: Mapping[str, GuestLine], here: Surroundings) -> None:
+        self.party, self._lines, self._here = party, lines, here
+        self._lock = asyncio.Lock()  # the party does one thing at a time
+        self._up = dict.fromkeys(lines, False)  # hosts that answered the last time
+        self._swept_ms = dict.fromkeys(lines, 0)
+        self._saved_ms = here.now_ms()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until `stop` is set, or a task fails; then saves and leaves."""
+        await together(stop, *(self._greet(host) for host in self._lines), self._train())
+        self.party.save()
+
+    async def _greet(self, host: str) -> None:
+        while True:
+            await self._hello(host)
+            await asyncio.sleep(_OFTEN_S if self._awaits(host) else _SELDOM_S)
+
+    def _awaits(self, host: str) -> bool:
+        seen = self.party.hosts.get(host)
+        if seen is None or not self._up[host] or not seen.ready or seen.refill:
+            return True
+        return self.party.trained and not (seen.swept or seen.frozen)
+
+    def _hears(self, host: str) -> bool:
+        """Whether what is pushed to a host will be read there."""
+        seen = self.party.hosts.get(host)
+        return self._up[host] and seen is not None and seen.ready
+
+    async def _hello(self, host: str) -> None:
+        async with self._lock:
+            data = encode(self.party.hello())
+        before = self._here.now_ms()
+        reply = await self._lines[host].hello(data)
+        async with self._lock:
+            self._note_wait(before)
+            self._up[host] = reply is not None
+            if reply is None:
+                return
+            try:
+                answer = decode(reply, Welcome, Refused)
+            except BadMessage as error:
+                self.party.drop(host, error)
+                return
+            if isinstance(answer, Refused):
+                self.party.drop(host, f"refused, {answer.reason}")
+            elif isinstance(answer, Welcome):
+                self.party.welcomed(host, answer)
+
+    async def _train(self) -> None:
+        while True:
+            for host in self._lines:
+                await self._sweep_if_due(host)
+            if self.party.signed is None or self.party.trained:
+                await asyncio.sleep(0.1)
+                continue
+            async with self._lock:
+                epoch = self.party.epoch
+                message = await self._here.work(self.party.train)
+                if self.party.epoch > epoch or self._here.now_ms() - self._saved_ms >= 1000 * _SAVE_S:
+                    await self._here.work(self.party.save)
+                    self._saved_ms = self._here.now_ms()
+            if message is not None:
+                await self._push(message, [host for host in self._lines if self._hears(host)])
+
+    async def _push(self, message: Encodings, hosts: list[str]) -> None:
+        data = encode(message)
+        before = self._here.now_ms()
+        sent = await asyncio.gather(*(self._lines[host].push(data) for host in hosts))
+        self._note_wait(before)
+        for host, through in zip(hosts, sent, strict=True):
+            self.party.counts["messages_sent" if through else "messages_dropped"] += 1
+            self._up[host] = self._up[host] and through
+
+    async def _sweep_if_due(self, host: str) -> None:
+        """Sends a host every slot, if it has lost them or training is over, and it has not got them just now."""
+        seen = self.party.hosts.get(host)
+        if seen is None or not self._hears(host) or self.party.signed is None or seen.frozen:
+            return
+        if not (seen.refill or (self.party.trained and not seen.swept)):
+            return
+        if self._here.now_ms() - self._swept_ms[host] < 1000 * _AGAIN_S:
+            return
+        for message in self.party.sweep():
+            await self._push(message, [host])
+            if not self._up[host]:
+                return
+        before = self._here.now_ms()
+        await self._lines[host].flushed()
+        self._note_wait(before)
+        self._swept_ms[host] = self._here.now_ms()
+
+    def _note_wait(self, since_ms: int) -> None:
+        self.party.longest_wait_s = max(self.party.longest_wait_s, (self._here.now_ms() - since_ms) / 1000)

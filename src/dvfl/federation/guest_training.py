@@ -1,0 +1,107 @@
+"""A real guest's network on its own table: rounds, whole tables encoded, and which model made an encoding."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dvfl.errors import UserError
+from dvfl.federation.plan import Plan
+from dvfl.parties.guest import Guest
+from dvfl.parties.networks import guest_objective
+from dvfl.parties.randomness import batches, numpy_generator, patterns, torch_generator
+from dvfl.parties.schedules import rates
+
+PACKED = 160_000  # bytes of a message, about: several batches travel together
+_MASKS = 4096  # random ones from which the hidden values of a row are drawn
+
+
+class Rows(Protocol):
+    """A guest's table: standardised values, and the slot of every row."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def slots(self) -> NDArray[np.int32]: ...
+    @property
+    def schema(self) -> dict[str, Any]: ...
+    def take(self, rows: NDArray[Any]) -> NDArray[np.float32]: ...
+
+
+class GuestTraining:
+    """The network that the plan gives a guest, on its table."""
+
+    def __init__(self, name: str, plan: Plan, table: Rows) -> None:
+        names = [guest.name for guest in plan.guests]
+        if name not in names:
+            raise UserError(f"the plan has no guest '{name}' ({', '.join(names)}); a new run must name it")
+        self._plan, self._table, self._number = plan, table, names.index(name)
+        planned = plan.guests[self._number]
+        if planned.columns != table.width:
+            raise UserError(
+                f"{name}: its table gives {table.width} columns and the plan says {planned.columns};"
+                " the table from when the federation was made is right"
+            )
+        objective = guest_objective(plan.sizes, self._number, planned.columns, unit=planned.unit)
+        parameters = objective.init(torch_generator(plan.seed, "guest", self._number))[None]
+        self.guest = Guest(objective, parameters, plan.guest_rule)
+        self._batch = min(plan.batch, table.rows)
+        self.iterations = -(-table.rows // self._batch)
+        self.rows_at_once = max(self._batch, PACKED // (4 * plan.sizes.guest_latent[self._number] + 4))
+        self._epoch = -1
+
+    @torch.no_grad()
+    def rounds(self, epoch: int, first: int) -> tuple[NDArray[np.int32], NDArray[np.float32], list[float]]:
+        """Trains for as many rounds as one message holds: slots, encodings made before each update, losses."""
+        self._open(epoch)
+        codes, losses = [], []
+        order = self._order[first : first + self.rows_at_once // self._batch]
+        for number, rows in enumerate(order, first):
+            x = torch.from_numpy(self._table.take(rows))[None]
+            seen = self._masks[self._hidden[number]][None] if self._hidden is not None else None
+            code, loss = self.guest.step(x, float(self._rates[number]), None, seen)
+            codes.append(code[0].numpy())
+            losses.append(float(loss))
+        slots, encodings = self._table.slots[order.ravel()], np.concatenate(codes)
+        # An epoch's last batch is completed with rows of its first, which may be in the same message: the later counts.
+        _, newest = np.unique(slots[::-1], return_index=True)
+        if len(newest) < len(slots):
+            keep = np.sort(len(slots) - 1 - newest)
+            slots, encodings = slots[keep], encodings[keep]
+        return slots, encodings, losses
+
+    @torch.no_grad()
+    def encoded(self, table: Rows) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+        """A whole table's slots and encodings, a message's worth at a time."""
+        for start in range(0, table.rows, self.rows_at_once):
+            rows = np.arange(start, min(table.rows, start + self.rows_at_once))
+            code = self.guest.encode(torch.from_numpy(table.take(rows))[None])
+            yield table.slots[rows], code[0].numpy()
+
+    @property
+    def encoder_hash(self) -> str:
+        """Which model makes the encodings."""
+        cut = self.guest.objective.encoder.size
+        return hashlib.sha256(self.guest.learner.parameters[:, :cut].contiguous().numpy().tobytes()).hexdigest()
+
+    @cached_property
+    def _masks(self) -> torch.Tensor:
+        plan = self._plan
+        return patterns(_MASKS, self._table.width, 1 - plan.guest_noise, plan.seed, "guest-noise", self._number)
+
+    def _open(self, epoch: int) -> None:
+        """Draws an epoch's row order, as the simulator draws it, its learning rates, and what it hides."""
+        if epoch == self._epoch:
+            return
+        plan, count = self._plan, self.iterations
+        self._order = batches(self._table.rows, self._batch, plan.seed, "rows", epoch)
+        self._rates = rates(plan.guest_schedule, plan.guest_rule.rate, epoch * count, count, plan.guest_epochs * count)
+        draw = numpy_generator(plan.seed, "guest-noise", self._number, epoch)
+        self._hidden = draw.integers(_MASKS, size=(count, self._batch)) if plan.guest_noise else None
+        self._epoch = epoch

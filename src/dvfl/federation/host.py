@@ -1,0 +1,353 @@
+"""A host as a state machine: keeps what guests push, trains on it at their pace, freezes, and answers the owner.
+
+It has no socket, clock, disk or randomness of its own: a service, or a simulated world, passes them in.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from dvfl.federation.dropping import Dropped
+from dvfl.federation.host_training import HostTraining
+from dvfl.federation.plan import BadPlan, SignedPlan, newer, read_plan
+from dvfl.federation.storage import Checkpoint, Storage
+from dvfl.federation.wire import (
+    BadMessage,
+    Chunk,
+    Collect,
+    Encodings,
+    GuestSeen,
+    Hello,
+    Refused,
+    Status,
+    Tell,
+    Welcome,
+    decode,
+)
+from dvfl.parties.registers import Stamp
+
+Written = Literal["applied", "superseded", "dropped"]
+_COUNTS = ("messages_received", "messages_applied", "messages_superseded", "messages_dropped")
+
+
+@dataclass
+class GuestKnown:
+    """What a host knows of a guest; all of it is in the checkpoint."""
+
+    lineage: int = 0
+    incarnation: int = 0
+    epoch: int = 0  # the position of the newest message
+    iteration: int = 0
+    stream: str = ""  # identity of the stream it was read from, and how far
+    sequence: int = 0
+    refill: bool = False  # its slots were lost here
+    arrived_ms: int = 0  # when its last message came
+    sweep: str = ""  # hash of the encoder whose sweep comes or has come
+    final: bool = False  # that of a trained guest; others only refill
+    parts: int = 0  # of that sweep
+    swept: set[int] = field(default_factory=set)  # parts that have come
+    told: dict[str, Any] = field(default_factory=dict)  # what its last hello said of itself
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of its final sweep is here."""
+        return self.final and len(self.swept) == self.parts
+
+
+class HostParty:
+    """One host."""
+
+    def __init__(
+        self,
+        name: str,
+        storage: Storage,
+        owner_key: Ed25519PublicKey,
+        *,
+        now_ms: int,
+        log: Callable[[str], None],
+    ) -> None:
+        self._dropped = Dropped(log)
+        self.name, self._storage, self._owner_key = name, storage, owner_key
+        self.signed: SignedPlan | None = None
+        self.guests: dict[str, GuestKnown] = {}
+        self.steps, self.frozen = 0, ""
+        self.loss: float | None = None
+        self.counts = dict.fromkeys(_COUNTS, 0)
+        self.longest_wait_s = 0.0
+        self._first_sweep_ms = 0
+        self._training: HostTraining | None = None
+        saved = storage.load()
+        self.restarts = (saved.values["restarts"] + 1) if saved else 0
+        if saved is not None:
+            self._restore(saved)
+        self.resumed_from_step = self.steps
+        self._moved_ms = now_ms  # when a message last came, or it began
+        self.save()
+
+    @property
+    def state(self) -> str:
+        if self.signed is None:
+            return "waiting"
+        return "frozen" if self.frozen else "training"
+
+    @property
+    def earned(self) -> int:
+        """Steps that the furthest guest has earned it: one for each batch it would have pushed, had it all slots."""
+        if self.signed is None:
+            return 0
+        plan = self.signed.plan
+        iterations = plan.host_steps // plan.host_epochs
+        return max(
+            (
+                max(0, min(known.epoch, plan.guest_epochs) // plan.period - 1) * iterations
+                + (iterations if known.epoch > plan.guest_epochs else min(known.iteration + 1, iterations))
+                for known in self.guests.values()
+                if known.epoch
+            ),
+            default=0,
+        )
+
+    def hello(self, guest: str, hello: Hello) -> Welcome | Refused:
+        """Answers a guest: who is accepted, how far it is here, what is wanted."""
+        if self.signed is not None and guest not in self.guests:
+            return Refused(f"the plan has no guest '{guest}'; a new run must name it")
+        if hello.guest != guest:
+            return Refused(f"'{guest}' said hello as '{hello.guest}'")
+        known = self.guests.get(guest, GuestKnown())
+        fenced = hello.incarnation < known.incarnation
+        if not fenced:
+            if hello.lineage != known.lineage and known.lineage:
+                self._new_lineage(guest, known)
+            known.lineage, known.incarnation = hello.lineage, hello.incarnation
+            known.told = {name: value for name, value in asdict(hello).items() if name in _TOLD}
+        return Welcome(
+            host=self.name,
+            lineage=known.lineage,
+            incarnation=known.incarnation,
+            epoch=known.epoch,
+            iteration=known.iteration,
+            refill=known.refill and not self.frozen,
+            fenced=fenced,
+            swept=known.whole,
+            frozen=bool(self.frozen),
+            plan=self.signed.text() if self.signed else "",
+        )
+
+    def write(self, guest: str, data: bytes, stream: str, sequence: int, *, now_ms: int) -> Written:
+        """Takes a message that was read from a guest's stream; what is wrong with it is counted, never believed."""
+        self.counts["messages_received"] += 1
+        known = self.guests.get(guest)
+        if known is not None:
+            known.stream, known.sequence = stream, sequence
+        try:
+            message = decode(data, Encodings)
+            assert isinstance(message, Encodings)
+            written = self._apply(guest, message, now_ms)
+        except BadMessage as error:
+            self.drop(guest, error)
+            return "dropped"
+        self.counts[f"messages_{written}"] += 1
+        return written
+
+    def drop(self, sender: str, reason: object) -> None:
+        """Counts and logs a message that is not believed."""
+        self.counts["messages_dropped"] += 1
+        self._dropped(sender, reason)
+
+    def place(self, guest: str) -> tuple[str, int]:
+        """How far it has read a guest's stream: the stream's identity and the last message's number."""
+        known = self.guests.get(guest, GuestKnown())
+        return known.stream, known.sequence
+
+    def lost(self, guest: str, stream: str) -> None:
+        """The guest's stream is a new one, or older messages than those last read are gone: a refill mends it."""
+        known = self.guests.get(guest)
+        if known is not None:
+            known.stream, known.sequence, known.refill = stream, 0, True
+
+    def allowed(self, *, now_ms: int) -> int:
+        """Steps it may make now: what guests have earned it, or all once they are done or silent for `stall_s`."""
+        if self.signed is None or self.frozen or self._training is None or not self._training.table.known:
+            return 0
+        plan = self.signed.plan
+        done = all(known.final for known in self.guests.values())
+        silent = now_ms - self._moved_ms >= 1000 * plan.stall_s
+        limit = plan.host_steps if done or silent else min(self.earned, plan.host_steps)
+        return max(0, limit - self.steps)
+
+    def train(self, count: int) -> None:
+        """Makes so many steps."""
+        assert self._training is not None
+        self.loss = self._training.steps(self.steps, count)
+        self.steps += count
+
+    def settle(self, *, now_ms: int) -> None:
+        """Freezes if it is time: all spent and swept, `sweep_deadline_s` after the first whole sweep, or told to."""
+        if self.signed is None or self.frozen or self._training is None:
+            return
+        plan = self.signed.plan
+        whole = [known.whole for known in self.guests.values()]
+        if any(whole) and not self._first_sweep_ms:
+            self._first_sweep_ms = now_ms
+        late = self._first_sweep_ms and now_ms - self._first_sweep_ms >= 1000 * plan.sweep_deadline_s
+        if (all(whole) and self.steps >= plan.host_steps) or late or self.signed.phase != "train":
+            made_of = [(name, own.lineage, own.sweep, len(own.swept)) for name, own in self.guests.items()]
+            self.frozen = self._training.hash(made_of)
+            self.save()
+
+    def tell(self, tell: Tell, *, now_ms: int) -> Status | Refused:
+        """Takes the owner's plan where it is newer, and says how things stand."""
+        try:
+            kept = newer(self.signed, read_plan(tell.plan, self._owner_key))
+        except BadPlan as error:
+            self.drop("the owner", error)
+            return Refused(str(error))
+        if self.signed is None or self.signed.plan.run != kept.plan.run:
+            if self.name not in kept.plan.hosts:
+                return Refused(f"the plan has no host '{self.name}'")
+            self._begin(kept, now_ms)
+        elif kept != self.signed:
+            self.signed = kept
+            self.save()
+        return self.status(now_ms=now_ms)
+
+    def status(self, *, now_ms: int) -> Status:
+        """How things stand."""
+        assert self.signed is not None
+        plan = self.signed.plan
+        return Status(
+            host=self.name,
+            run=plan.run,
+            revision=self.signed.revision,
+            state=self.state,
+            steps=self.steps,
+            budget=plan.host_steps,
+            earned=self.earned,
+            loss=self.loss,
+            frozen=self.frozen,
+            chunks=self._training.chunks if self._training and self.frozen else 0,
+            restarts=self.restarts,
+            resumed_from_step=self.resumed_from_step,
+            longest_wait_s=self.longest_wait_s,
+            guests={name: self._seen(name, known, now_ms) for name, known in self.guests.items()},
+            **self.counts,
+        )
+
+    def collect(self, collect: Collect) -> Chunk | Refused:
+        """The encodings of consecutive slots, from frozen weights only."""
+        if self.signed is None or collect.run != self.signed.plan.run:
+            return Refused("another run")
+        if not self.frozen or collect.frozen != self.frozen:
+            return Refused("not frozen" if not self.frozen else "frozen anew: another hash")
+        assert self._training is not None
+        if collect.chunk >= self._training.chunks:
+            return Refused(f"chunk {collect.chunk} of {self._training.chunks}")
+        first, values, present = self._training.chunk(collect.chunk)
+        return Chunk(self.name, self.signed.plan.run, self.frozen, collect.chunk, first, values, present)
+
+    def save(self) -> None:
+        """Makes what was done so far safe against a kill."""
+        values = {
+            "restarts": self.restarts,
+            "steps": self.steps,
+            "loss": self.loss,
+            "frozen": self.frozen,
+            "first_sweep_ms": self._first_sweep_ms,
+            "counts": self.counts,
+            "longest_wait_s": self.longest_wait_s,
+            "plan": self.signed.text() if self.signed else "",
+            "guests": {name: {**asdict(known), "swept": sorted(known.swept)} for name, known in self.guests.items()},
+        }
+        self._storage.save(Checkpoint(self._training.host.learner.state() if self._training else {}, values))
+
+    def close(self) -> None:
+        """Leaves in good order, after saving."""
+        self._storage.close()
+
+    def _apply(self, guest: str, message: Encodings, now_ms: int) -> Written:
+        known, trainer = self.guests.get(guest), self._training
+        if known is None or trainer is None or self.signed is None or message.run != self.signed.plan.run:
+            raise BadMessage("no such run or guest here")
+        if message.guest != guest or message.lineage != known.lineage:
+            raise BadMessage("another guest's, or of another lineage")
+        if self.frozen:
+            return "superseded"
+        stamp = Stamp(message.incarnation, message.epoch, message.iteration)
+        trainer.check(guest, message)
+        wrote = trainer.register(guest).write(message.slots, message.values, stamp)
+        known.incarnation = max(known.incarnation, message.incarnation)
+        if (message.epoch, message.iteration) > (known.epoch, known.iteration):
+            known.epoch, known.iteration = message.epoch, message.iteration
+        known.arrived_ms = self._moved_ms = now_ms
+        if message.sweep is not None:
+            self._swept(known, message)
+        return "applied" if wrote else "superseded"
+
+    def _swept(self, known: GuestKnown, message: Encodings) -> None:
+        assert message.sweep is not None and self.signed is not None
+        sweep, final = message.sweep, message.epoch > self.signed.plan.guest_epochs
+        if (known.sweep, known.parts, known.final) != (sweep.encoder, sweep.parts, final):
+            known.sweep, known.parts, known.final, known.swept = sweep.encoder, sweep.parts, final, set()
+        known.swept.add(sweep.part)
+        known.refill = known.refill and len(known.swept) < known.parts
+
+    def _new_lineage(self, guest: str, known: GuestKnown) -> None:
+        """A guest that lost its weights: what it sent with them means nothing any more."""
+        if self._training is not None and not self.frozen:
+            self._training.register(guest).void()
+        fresh = GuestKnown(stream=known.stream, sequence=known.sequence)
+        known.__dict__.update(fresh.__dict__)
+
+    def _begin(self, signed: SignedPlan, now_ms: int) -> None:
+        self.signed, self._training = signed, HostTraining(self.name, signed.plan, self._storage, fresh=True)
+        self.guests = {
+            guest.name: replace(self.guests.get(guest.name, GuestKnown()), epoch=0, iteration=0, sweep="", final=False)
+            for guest in signed.plan.guests
+        }
+        self.steps, self.frozen, self.loss, self._first_sweep_ms, self._moved_ms = 0, "", None, 0, now_ms
+        self.save()
+
+    def _restore(self, saved: Checkpoint) -> None:
+        values = saved.values
+        self.steps, self.loss, self.frozen = values["steps"], values["loss"], values["frozen"]
+        self.counts, self.longest_wait_s = values["counts"], values["longest_wait_s"]
+        self._first_sweep_ms = values["first_sweep_ms"]
+        self.guests = {
+            name: GuestKnown(**{**known, "swept": set(known["swept"])}) for name, known in values["guests"].items()
+        }
+        if not values["plan"]:
+            return
+        self.signed = read_plan(values["plan"], self._owner_key)
+        self._training = HostTraining(self.name, self.signed.plan, self._storage, fresh=False)
+        self._training.host.learner.restore(saved.tensors)
+        for guest in self._training.torn:
+            known = self.guests[guest]
+            known.refill, known.swept = True, set()
+            self.frozen = ""  # the same sweeps and weights give the same hash again
+
+    def _seen(self, name: str, known: GuestKnown, now_ms: int) -> GuestSeen:
+        held = self._training.register(name).count if self._training else 0
+        told = {**_UNTOLD, **known.told}
+        return GuestSeen(
+            epoch=known.epoch,
+            iteration=known.iteration,
+            held=held,
+            age_s=(now_ms - known.arrived_ms) / 1000 if known.arrived_ms else -1.0,
+            sweep=known.sweep if known.whole else "",
+            **told,
+        )
+
+
+_UNTOLD: dict[str, Any] = {
+    "state": "never heard",
+    "loss": None,
+    "restarts": 0,
+    "resumed_from_epoch": 0,
+    "messages_sent": 0,
+    "messages_received": 0,
+    "messages_dropped": 0,
+    "longest_wait_s": 0.0,
+}
+_TOLD = frozenset(_UNTOLD)

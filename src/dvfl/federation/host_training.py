@@ -1,0 +1,87 @@
+"""A real host's network and the row registers it learns from."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dvfl.federation.plan import Plan
+from dvfl.federation.storage import Storage
+from dvfl.federation.wire import BadMessage, Encodings
+from dvfl.parties.host import Host
+from dvfl.parties.networks import host_objective
+from dvfl.parties.randomness import numpy_generator, torch_generator
+from dvfl.parties.row_registers import HostTable, RowRegister
+from dvfl.parties.schedules import rates
+
+CHUNK = 512_000  # bytes of encodings in one answer to the owner, at most
+
+
+class HostTraining:
+    """The network that the plan gives a host, and the tables it learns from."""
+
+    def __init__(self, name: str, plan: Plan, storage: Storage, *, fresh: bool) -> None:
+        self._plan, self._name = plan, name
+        latents, number = plan.sizes.guest_latent, plan.hosts.index(name)
+        objective = host_objective(plan.sizes, sum(latents))
+        parameters = Host.init(objective, latents, torch_generator(plan.seed, "host", number))[None]
+        self.host = Host(objective, latents, parameters, plan.host_rule)
+        self.torn: list[str] = []  # guests whose table did not outlive the last process
+        registers = []
+        for guest, latent in zip(plan.guests, latents, strict=True):
+            arrays, whole = storage.table(guest.name, plan.all_slots, latent)
+            if not whole and not fresh:
+                self.torn.append(guest.name)
+            registers.append(RowRegister(*arrays, train=plan.slots))
+            if fresh:
+                registers[-1].void()
+        self.table = HostTable(registers)
+        self._numbers = {guest.name: number for number, guest in enumerate(plan.guests)}
+        self._rows = CHUNK // (4 * plan.sizes.host_latent + len(latents))
+
+    def register(self, guest: str) -> RowRegister:
+        return self.table.registers[self._numbers[guest]]
+
+    def check(self, guest: str, message: Encodings) -> None:
+        """Refuses what does not fit the guest's table."""
+        number = self._numbers[guest]
+        if message.values.shape[1] != self._plan.sizes.guest_latent[number]:
+            raise BadMessage("encodings of another width")
+        if message.slots.max() >= self._plan.all_slots:
+            raise BadMessage("slots beyond the plan's")
+
+    @torch.no_grad()
+    def steps(self, first: int, count: int) -> float:
+        """Trains from step `first` on; the mean loss."""
+        plan = self._plan
+        rate = rates(plan.host_schedule, plan.host_rule.rate, first, count, plan.host_steps)
+        total = 0.0
+        for number in range(count):
+            draw = numpy_generator(plan.seed, "host draws", self._name, first + number)
+            b, present = self.table.draw(plan.batch, draw)
+            dropped = None
+            if plan.guest_dropout:
+                hidden = draw.random(present.shape) < plan.guest_dropout
+                hidden &= ~hidden.all(2, keepdims=True)  # a row keeps somebody
+                dropped = torch.from_numpy(hidden)
+            heard = None if present.all() else torch.from_numpy(present)
+            total += float(self.host.step(torch.from_numpy(b), float(rate[number]), present=heard, dropped=dropped))
+        return total / count
+
+    @property
+    def chunks(self) -> int:
+        return -(-self._plan.all_slots // self._rows)
+
+    @torch.no_grad()
+    def chunk(self, number: int) -> tuple[int, NDArray[np.float32], NDArray[np.uint8]]:
+        """First slot, encodings (slots, W_h), and who is in them (slots, guests)."""
+        first = number * self._rows
+        b, present = self.table.inputs(np.arange(first, min(self._plan.all_slots, first + self._rows), dtype=np.int32))
+        heard = None if present.all() else torch.from_numpy(present)
+        return first, self.host.encode(torch.from_numpy(b), heard)[0].numpy(), present[0].astype(np.uint8)
+
+    def hash(self, made_of: Any) -> str:
+        """Of its weights and what its tables are made of: which model makes its encodings."""
+        return hashlib.sha256(self.host.learner.parameters.numpy().tobytes() + repr(made_of).encode()).hexdigest()

@@ -1,0 +1,68 @@
+"""What a party needs of the line to a broker, whatever carries it; and the surroundings it works in.
+
+A line never raises for what a network does: what did not get through in time is None or False.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol, TypeVar
+
+Result = TypeVar("Result")
+
+REQUEST_S = 5.0  # an answer that takes longer does not come
+
+
+class GuestLine(Protocol):
+    """From a guest to one host."""
+
+    async def hello(self, data: bytes) -> bytes | None:
+        """Asks, and waits for the answer at most `REQUEST_S`."""
+
+    async def push(self, data: bytes) -> bool:
+        """Sends one message; returns as soon as there is room for the next. False: the host is away."""
+
+    async def flushed(self) -> bool:
+        """Waits until everything pushed is acknowledged or lost; whether nothing was lost."""
+
+
+class Post(NamedTuple):
+    """What a host read from one guest's stream."""
+
+    stream: str  # the stream's identity: another one has lost what the former held
+    messages: list[tuple[int, bytes]]  # with their numbers in it
+    gap: bool  # messages before these are gone unread
+
+
+class HostLine(Protocol):
+    """From a host to its own broker."""
+
+    async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
+        """What came from a guest after that place; waits a little where nothing did. None: the broker is away."""
+
+    async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        """Answers requests from now on, through restarts of the broker as well."""
+
+
+class OwnerLine(Protocol):
+    """From the owner to one host."""
+
+    async def tell(self, data: bytes) -> bytes | None: ...
+    async def collect(self, data: bytes) -> bytes | None: ...
+
+
+class Surroundings(Protocol):
+    """The clock on the wall, and somebody to do the computing while the party goes on listening."""
+
+    def now_ms(self) -> int: ...
+    async def work(self, task: Callable[[], Result]) -> Result: ...
+
+
+class Here:
+    """This machine: its clock, and a thread."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    async def work(self, task: Callable[[], Result]) -> Result:
+        return await asyncio.to_thread(task)

@@ -1,0 +1,186 @@
+"""What parties say to each other, as values; the annotation of each field is the rule it keeps on the wire."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from dvfl.federation.fields import (
+    Age,
+    BadMessage,
+    Count,
+    Document,
+    Flag,
+    Floats,
+    Loss,
+    Marks,
+    Name,
+    Seconds,
+    Slots,
+    Text,
+    believed,
+    by_name,
+    optional,
+    record,
+)
+
+Role = Literal["guest", "host", "owner"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Which part of a guest's final sweep, and by which encoder."""
+
+    part: Count  # from 0
+    parts: Count
+    encoder: Text  # the hash of the guest's frozen weights
+
+
+def _sweep(value: Any, where: str) -> Sweep:
+    sweep = Sweep(**believed(Sweep, value, where))
+    if not sweep.part < sweep.parts:
+        raise BadMessage(f"{where} has no such part")
+    return sweep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encodings:
+    """Guest to host: the encodings of some rows."""
+
+    run: Text
+    guest: Name
+    lineage: Count
+    incarnation: Count
+    epoch: Count
+    iteration: Count
+    sweep: Annotated[Sweep | None, optional(_sweep)]
+    slots: Slots  # (rows,)
+    values: Floats  # (rows, width)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Guest to host: who and where it is."""
+
+    run: Text  # empty before the guest knows the plan
+    guest: Name
+    lineage: Count
+    incarnation: Count
+    epoch: Count  # of the last message it pushed, 0 before
+    iteration: Count
+    state: Text
+    revision: Count  # of the plan it knows, 0 for none
+    restarts: Count
+    resumed_from_epoch: Count
+    messages_sent: Count
+    messages_received: Count
+    messages_dropped: Count
+    loss: Loss
+    longest_wait_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Host to guest: the answer to Hello."""
+
+    host: Name
+    lineage: Count  # the accepted one
+    incarnation: Count  # the accepted one
+    epoch: Count  # of the last position the host holds
+    iteration: Count
+    refill: Flag
+    fenced: Flag
+    swept: Flag  # the host has the guest's whole sweep
+    frozen: Flag
+    plan: Document  # signed, empty for none
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Owner to host: the plan as it is now."""
+
+    plan: Document
+
+
+@dataclass(frozen=True, slots=True)
+class GuestSeen:
+    """A guest as a host sees it."""
+
+    state: Text
+    epoch: Count
+    iteration: Count
+    held: Count  # slots
+    age_s: Age  # of the newest encodings
+    sweep: Text  # the encoder's hash once the whole sweep is there, else empty
+    loss: Loss
+    restarts: Count
+    resumed_from_epoch: Count
+    messages_sent: Count
+    messages_received: Count
+    messages_dropped: Count
+    longest_wait_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Host to owner: the answer to Tell."""
+
+    host: Name
+    run: Text
+    revision: Count
+    state: Text
+    steps: Count
+    budget: Count
+    earned: Count
+    loss: Loss
+    frozen: Text  # the host's hash, empty before
+    chunks: Count
+    restarts: Count
+    resumed_from_step: Count
+    messages_received: Count
+    messages_applied: Count
+    messages_superseded: Count
+    messages_dropped: Count
+    longest_wait_s: Seconds
+    guests: Annotated[dict[str, GuestSeen], by_name(record(GuestSeen))]
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Owner to host: a wish for one chunk of a frozen host's encodings."""
+
+    run: Text
+    frozen: Text  # the host's hash
+    chunk: Count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Host to owner: the host's encodings of consecutive slots."""
+
+    host: Name
+    run: Text
+    frozen: Text
+    chunk: Count
+    first: Count  # slot
+    values: Floats  # (rows, width)
+    present: Marks  # (rows, guests): whom each row rests on
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Host to anyone: no, and why."""
+
+    reason: Text
+
+
+Message = Encodings | Hello | Welcome | Tell | Status | Collect | Chunk | Refused
+
+# To whom each kind goes. Refused alone may go to anyone, and has no arrays. What goes to a guest has none of floats.
+TO: dict[type, Role] = {
+    Encodings: "host",
+    Hello: "host",
+    Welcome: "guest",
+    Tell: "host",
+    Status: "owner",
+    Collect: "host",
+    Chunk: "owner",
+}

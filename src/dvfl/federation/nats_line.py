@@ -1,0 +1,220 @@
+"""Lines over NATS. Nothing a broker or network does is raised: what did not get through in time is None or False."""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+from dvfl.federation.credentials import client_options
+from dvfl.federation.line import REQUEST_S, Post
+from dvfl.federation.streams import ensure_stream, stream_name
+from dvfl.federation.wire import MAX_MESSAGE
+
+# Of every connection that a broker closes asyncio says the same, which helps nobody.
+logging.getLogger("asyncio").addFilter(lambda record: "eof_received() has no effect" not in record.getMessage())
+
+_TROUBLE = (NatsError, OSError, asyncio.TimeoutError, asyncio.InvalidStateError)
+_CONNECT_S = 3  # for each step of it
+_PATIENCE_S = 10.0  # for all of them
+_RETRY_S = 0.5
+_LOOK_S = 0.1
+WINDOW = 32  # messages under way without an acknowledgement
+_FETCHED = 16  # messages read at a time, a few megabytes
+_FETCH_S = 1.0
+
+
+class Connection:
+    """One party's connection to one broker, made again whenever it is lost."""
+
+    def __init__(self, folder: Path, host: str, federation: str, address: str) -> None:
+        self._url, self._options = f"tls://{address}", client_options(folder, host, federation)
+        self._client: Client | None = None
+        self._served: dict[str, Callable[[Msg], Awaitable[None]]] = {}
+
+    @property
+    def client(self) -> Client | None:
+        """The client, where it is connected just now."""
+        return self._client if self._client is not None and self._client.is_connected else None
+
+    async def keep(self) -> None:
+        """Makes the connection, and again whenever it is lost. Runs until it is cancelled.
+
+        Not left to nats-py: where a connection is taken and reset before TLS is spoken, it waits for good (2.16).
+        """
+        leaving: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                client = Client()
+                try:
+                    with suppress(Exception):  # whatever comes from a broker or the network, the next attempt follows
+                        await asyncio.wait_for(self._connect(client), _PATIENCE_S)
+                        while client.is_connected:
+                            await asyncio.sleep(_LOOK_S)
+                finally:
+                    self._client = None
+                    leaving.add(asyncio.create_task(_leave(client)))
+                leaving = {task for task in leaving if not task.done()}
+                await asyncio.sleep(_RETRY_S)
+        finally:
+            await asyncio.gather(*leaving)
+
+    async def _connect(self, client: Client) -> None:
+        await client.connect(
+            self._url,
+            connect_timeout=_CONNECT_S,
+            allow_reconnect=False,
+            ping_interval=5,
+            max_outstanding_pings=2,  # a line that is cut without a word is noticed
+            error_cb=_quiet,
+            **self._options,
+        )
+        self._client = client
+        for subject, answer in list(self._served.items()):
+            await client.subscribe(subject, cb=answer)
+
+    async def serve(self, subject: str, answer: Callable[[Msg], Awaitable[None]]) -> None:
+        """Answers requests from now on, through every loss of the connection."""
+        self._served[subject] = answer
+        if self._client is not None:
+            with suppress(*_TROUBLE):  # lost just now: the next connection begins with it
+                await self._client.subscribe(subject, cb=answer)
+
+    async def request(self, subject: str, data: bytes) -> bytes | None:
+        """An answer in time, or None."""
+        client = self.client
+        if client is None:
+            return None
+        with suppress(*_TROUBLE):
+            return (await client.request(subject, data, timeout=REQUEST_S)).data
+        return None
+
+
+async def _quiet(error: Exception) -> None:
+    """nats-py tells here what shows in what it does."""
+
+
+async def _leave(client: Client) -> None:
+    """Closing, too, can wait for good."""
+    with suppress(Exception):
+        await asyncio.wait_for(client.close(), _CONNECT_S)
+
+
+class NatsGuestLine:
+    """From a guest to one host. Messages are acknowledged by the broker once they are in the guest's stream."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._under_way: deque[asyncio.Task[bool]] = deque()
+
+    async def hello(self, data: bytes) -> bytes | None:
+        return await self._connection.request("hello", data)
+
+    async def push(self, data: bytes) -> bool:
+        if self._connection.client is None:
+            return False
+        self._under_way.append(asyncio.create_task(self._pushed(data)))
+        through = True
+        while self._under_way and (len(self._under_way) >= WINDOW or self._under_way[0].done()):
+            through = await self._under_way.popleft() and through
+        return through
+
+    async def flushed(self) -> bool:
+        return all([await self._under_way.popleft() for _ in range(len(self._under_way))])
+
+    async def _pushed(self, data: bytes) -> bool:
+        reply = await self._connection.request("push", data)
+        if reply is None:
+            return False
+        try:
+            return "seq" in json.loads(reply)
+        except ValueError:
+            return False
+
+
+class NatsHostLine:
+    """From a host to its own broker, where it has a stream for every guest."""
+
+    def __init__(self, connection: Connection, stream_bytes: int) -> None:
+        self._connection, self._stream_bytes = connection, stream_bytes
+        self._reading: dict[str, tuple[Any, str, int]] = {}  # subscription, the stream's identity, the last number
+
+    async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
+        try:
+            return await self._fetch(guest, stream, sequence)
+        except _TROUBLE:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # nats-py makes an error of it once the connection is closed
+                raise asyncio.CancelledError from None
+            await self._close(guest)
+            return None
+
+    async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        async def respond(message: Msg) -> None:
+            with suppress(*_TROUBLE):
+                await message.respond(await answer(message.data))
+
+        await self._connection.serve(subject, respond)
+
+    async def _fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
+        if self._connection.client is None:
+            await self._close(guest)
+            return None
+        reading = self._reading.get(guest)
+        if reading is None or reading[1:] != (stream, sequence):
+            await self._close(guest)
+            reading = self._reading[guest] = await self._open(self._connection.client, guest, stream, sequence)
+        subscription, identity, last = reading
+        if (identity, last) != (stream, sequence):
+            return Post(identity, [], gap=identity == stream)
+        try:
+            found = await subscription.fetch(_FETCHED, timeout=_FETCH_S)
+        except TimeoutError:
+            return Post(identity, [], gap=False)
+        messages = [(message.metadata.sequence.stream, message.data) for message in found]
+        if not messages:
+            return Post(identity, [], gap=False)
+        self._reading[guest] = subscription, identity, messages[-1][0]
+        return Post(identity, messages, gap=messages[0][0] > last + 1)
+
+    async def _open(self, client: Client, guest: str, stream: str, sequence: int) -> tuple[Any, str, int]:
+        """A reader of the guest's stream from that place on, or from its start where it is another stream."""
+        js = client.jetstream(timeout=REQUEST_S)
+        identity = await ensure_stream(js, guest, self._stream_bytes, MAX_MESSAGE)
+        end = (await js.stream_info(stream_name(guest))).state.last_seq
+        last = sequence if identity == stream and sequence <= end else 0  # after a loss of power the end may be earlier
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=last + 1,
+            ack_policy=AckPolicy.NONE,  # acknowledged reading stops at a thousand messages under way
+            inactive_threshold=60,
+        )
+        subscription = await js.pull_subscribe("", stream=stream_name(guest), config=config)
+        return subscription, identity, last
+
+    async def _close(self, guest: str) -> None:
+        reading = self._reading.pop(guest, None)
+        if reading is not None:
+            with suppress(*_TROUBLE):
+                await reading[0].unsubscribe()
+
+
+class NatsOwnerLine:
+    """From the owner to one host."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def tell(self, data: bytes) -> bytes | None:
+        return await self._connection.request("tell", data)
+
+    async def collect(self, data: bytes) -> bytes | None:
+        return await self._connection.request("collect", data)

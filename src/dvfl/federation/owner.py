@@ -1,0 +1,287 @@
+"""The owner as a state machine: makes the plan, watches hosts freeze, collects their encodings once, trains its head.
+
+It has no socket, clock, disk or randomness of its own: a service, or a simulated world, passes them in.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from torch import Tensor
+
+from dvfl.errors import RunFailed, UserError
+from dvfl.federation.dropping import Dropped
+from dvfl.federation.guest import Fenced
+from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining
+from dvfl.federation.plan import Phase, Plan, read_plan, sign
+from dvfl.federation.storage import Checkpoint, Storage
+from dvfl.federation.wire import Chunk, Collect, Refused, Status, Tell, decode, encode
+
+State = Literal["phase 1", "collecting", "training", "done"]
+
+
+@dataclass
+class Collected:
+    """How far the collection from one frozen host is."""
+
+    frozen: str  # the host's hash; another one starts anew
+    chunks: int
+    have: set[int] = field(default_factory=set)
+
+    @property
+    def whole(self) -> bool:
+        return len(self.have) == self.chunks
+
+
+class OwnerParty:
+    """The owner. `draft` is the plan of a run that has not begun; a saved one goes before it."""
+
+    def __init__(
+        self,
+        name: str,
+        labels: Labels,
+        test: Labels | None,
+        settings: OwnerSettings,
+        draft: Plan,
+        key: Ed25519PrivateKey,
+        storage: Storage,
+        *,
+        collect_deadline_s: float,
+        now_ms: int,
+        log: Callable[[str], None],
+    ) -> None:
+        self._dropped = Dropped(log)
+        self.name, self._labels, self._test, self._settings = name, labels, test, settings
+        self._key, self._storage, self._collect_deadline_s = key, storage, collect_deadline_s
+        self.statuses: dict[str, Status] = {}
+        self.collected: dict[str, Collected] = {}
+        self.counts = {"messages_sent": 0, "messages_received": 0, "messages_dropped": 0}
+        self.longest_wait_s = 0.0
+        self.state: State = "phase 1"
+        self.score: float | None = None  # accuracy in percent, or R2, on rows that were only ever encoded
+        self._training: OwnerTraining | None = None
+        self._announced: set[str] = set()  # hosts that this process has heard
+        saved = storage.load()
+        values = saved.values if saved else {}
+        self._begun_ms: int = values.get("begun_ms", now_ms)
+        self._collecting_ms: int = values.get("collecting_ms", 0)
+        self._training_ms: int = values.get("training_ms", 0)
+        self._done_ms: int = values.get("done_ms", 0)
+        self.restarts: int = values.get("restarts", -1) + 1
+        self.resumed_from_epoch: int = values.get("epoch", 0)
+        self.signed = sign(draft, "train", 1, key)
+        if saved is not None:
+            self._restore(saved, draft)
+            self.signed = sign(
+                self.plan, self.signed.phase, self.signed.revision + 1, key
+            )  # an older process is fenced
+        self.save()
+
+    @property
+    def plan(self) -> Plan:
+        return self.signed.plan
+
+    @property
+    def epoch(self) -> int:
+        """Finished epochs of its own training."""
+        return self._training.epoch if self._training else 0
+
+    @property
+    def loss(self) -> float | None:
+        return self._training.loss if self._training and self._training.epoch else None
+
+    @property
+    def epochs(self) -> int:
+        return self._settings.epochs
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        return self._labels.classes
+
+    def seconds(self) -> dict[str, float]:
+        """How long guests and hosts, then the owner, and all in all took, once it is done."""
+        phase1 = (self._collecting_ms - self._begun_ms) / 1000
+        own, total = self._done_ms - self._training_ms, self._done_ms - self._begun_ms
+        return {"guests": phase1, "hosts": phase1, "owner": own / 1000, "total": total / 1000}
+
+    def tell(self) -> Tell:
+        """What every host is told, again and again."""
+        self.counts["messages_sent"] += 1
+        return Tell(self.signed.text())
+
+    def told(self, host: str, answer: Status | Refused) -> None:
+        """Takes a host's answer."""
+        self.counts["messages_received"] += 1
+        if isinstance(answer, Refused) or answer.run != self.plan.run:
+            self.drop(host, answer.reason if isinstance(answer, Refused) else "a status of another run")
+            return
+        if answer.revision > self.signed.revision:
+            if host in self._announced:
+                raise Fenced(f"{self.name}: {host} follows a newer process of this owner; only one may run")
+            self._sign(self.signed.phase, answer.revision + 1)
+        self._announced.add(host)
+        self.statuses[host] = answer
+
+    def wanted(self, host: str) -> Collect | None:
+        """What to ask this host for next, None where there is nothing."""
+        if self.state != "collecting" or host not in self.statuses or not self.statuses[host].frozen:
+            return None
+        status = self.statuses[host]
+        known = self.collected.get(host)
+        if known is None or known.frozen != status.frozen:
+            self._storage.drop(f"chunk.{host}.")
+            known = self.collected[host] = Collected(status.frozen, status.chunks)
+        missing = next((chunk for chunk in range(known.chunks) if chunk not in known.have), None)
+        if missing is None:
+            return None
+        self.counts["messages_sent"] += 1
+        return Collect(self.plan.run, known.frozen, missing)
+
+    def took(self, host: str, answer: Chunk | Refused) -> None:
+        """Stores a chunk before the next is asked for."""
+        self.counts["messages_received"] += 1
+        known = self.collected.get(host)
+        if isinstance(answer, Refused) or known is None or not self._fits(host, known, answer):
+            self.drop(host, answer.reason if isinstance(answer, Refused) else "not the chunk that was asked for")
+            return
+        self._storage.put(_chunk(host, answer.chunk), encode(answer))
+        known.have.add(answer.chunk)
+
+    def drop(self, sender: str, reason: object) -> None:
+        """Counts and logs a message that is not believed."""
+        self.counts["messages_dropped"] += 1
+        self._dropped(sender, reason)
+
+    def settle(self, *, now_ms: int) -> None:
+        """Goes on where it is time: when all that is wanted is there, or at a deadline with a quorum."""
+        if self.state == "phase 1":
+            late = now_ms - self._begun_ms >= 1000 * self.plan.phase1_deadline_s
+            frozen = [host for host, status in self.statuses.items() if status.frozen]
+            if len(frozen) < len(self.plan.hosts) and not late:
+                return
+            self._check_quorum([host for host in self.plan.hosts if self._worth(host)], "had heard enough guests")
+            self._collecting_ms = now_ms
+            self._sign("collect", self.signed.revision + 1)
+            self.state = "collecting"
+            self.save()
+        if self.state == "collecting":
+            late = now_ms - self._collecting_ms >= 1000 * self._collect_deadline_s
+            whole = [host for host, known in self.collected.items() if known.whole]
+            if len(whole) < len(self.plan.hosts) and not late:
+                return
+            self._check_quorum(whole, "gave all their encodings")
+            self.state, self._training_ms = "training", now_ms
+            self._training = self._made_training(whole)
+            self.save()
+
+    def train(self, *, now_ms: int) -> None:
+        """One epoch of its head; the last one ends the run."""
+        assert self._training is not None
+        self._training.train()
+        if self._training.finished:
+            self.score, self._done_ms = self._scored(), now_ms
+            self.state = "done"
+            self._sign("done", self.signed.revision + 1)
+            self.save()
+
+    def save(self) -> None:
+        """Makes what was done so far safe against a kill."""
+        values = {
+            "plan": self.signed.text(),
+            "state": self.state,
+            "begun_ms": self._begun_ms,
+            "collecting_ms": self._collecting_ms,
+            "restarts": self.restarts,
+            "epoch": self.epoch,
+            "loss": self.loss,
+            "score": self.score,
+            "training_ms": self._training_ms,
+            "done_ms": self._done_ms,
+            "counts": self.counts,
+            "longest_wait_s": self.longest_wait_s,
+            "collected": {host: [known.frozen, known.chunks] for host, known in self.collected.items()},
+        }
+        self._storage.save(Checkpoint(self._training.state() if self._training else {}, values))
+
+    def _sign(self, phase: Phase, revision: int) -> None:
+        self.signed = sign(self.plan, phase, revision, self._key)
+        self.save()
+
+    def _restore(self, saved: Checkpoint, draft: Plan) -> None:
+        values = saved.values
+        self.signed = read_plan(values["plan"], self._key.public_key())
+        # Parties may have come or gone: the run goes on as it was planned, and the next one has the new ones.
+        kept = {name: getattr(self.plan, name) for name in ("run", "federation", "guests", "hosts", "w_g", "w_h")}
+        if self.plan != replace(draft, **kept):
+            raise UserError(
+                f"{self.name}: the settings in federation.toml or party.toml have changed since this run began;"
+                " put the old ones back, or remove the state folder for a new run"
+            )
+        self.state, self.score, self.counts = values["state"], values["score"], values["counts"]
+        self.longest_wait_s = values["longest_wait_s"]
+        for host, (frozen, chunks) in values["collected"].items():
+            have = {chunk for chunk in range(chunks) if self._storage.get(_chunk(host, chunk)) is not None}
+            self.collected[host] = Collected(frozen, chunks, have)
+        if self.state in ("training", "done"):
+            self._training = self._made_training([host for host, known in self.collected.items() if known.whole])
+            self._training.restore(saved.tensors, values["epoch"], values["loss"] or 0.0)
+
+    def _fits(self, host: str, known: Collected, chunk: Chunk) -> bool:
+        """Whether a chunk is what was asked for."""
+        width = self.plan.sizes.host_latent
+        right = (chunk.host, chunk.run, chunk.frozen) == (host, self.plan.run, known.frozen)
+        fits = chunk.values.shape[1] == width and chunk.first + len(chunk.values) <= self.plan.all_slots
+        return right and fits and chunk.chunk < known.chunks
+
+    def _worth(self, host: str) -> bool:
+        status = self.statuses.get(host)
+        return status is not None and sum(g.held > 0 for g in status.guests.values()) >= self.plan.quorum_guests
+
+    def _check_quorum(self, hosts: list[str], what: str) -> None:
+        if len(hosts) >= self.plan.quorum_hosts:
+            return
+        missing = [host for host in self.plan.hosts if host not in hosts]
+        raise RunFailed(
+            f"{self.name}: at the deadline {len(hosts)} of {len(self.plan.hosts)} hosts {what}, the quorum is"
+            f" {self.plan.quorum_hosts}; missing: {', '.join(missing)}"
+        )
+
+    def _made_training(self, hosts: list[str]) -> OwnerTraining:
+        heard = [host in hosts for host in self.plan.hosts]
+        joint = self._joint(self._labels, hosts)
+        return OwnerTraining(self.plan, self._settings, self._labels, joint, heard)
+
+    def _joint(self, labels: Labels, hosts: list[str]) -> Tensor:
+        """The encodings of labelled slots by these hosts, zeros for the others: (rows, all hosts' widths)."""
+        width = self.plan.sizes.host_latent
+        joint = np.zeros((len(labels.slots), len(self.plan.hosts), width), np.float32)
+        order = np.argsort(labels.slots)
+        slots = labels.slots[order]
+        for number, host in enumerate(self.plan.hosts):
+            for chunk in range(self.collected[host].chunks if host in hosts else 0):
+                stored = self._storage.get(_chunk(host, chunk))
+                assert stored is not None
+                message = decode(stored, Chunk)
+                assert isinstance(message, Chunk)
+                first, last = np.searchsorted(slots, [message.first, message.first + len(message.values)])
+                joint[order[first:last], number] = message.values[slots[first:last] - message.first]
+        return torch.from_numpy(joint.reshape(len(joint), -1))
+
+    def _scored(self) -> float | None:
+        """On the rows that were only ever encoded: accuracy in percent, or R2."""
+        if self._test is None:
+            return None
+        assert self._training is not None
+        whole = [host for host, known in self.collected.items() if known.whole]
+        output = self._training.predict(self._joint(self._test, whole)).double()
+        y = torch.from_numpy(np.ascontiguousarray(self._test.y))
+        if self._test.classes is not None:
+            return 100 * float((output.argmax(1) == y).double().mean())
+        return 1 - float((output[:, 0] - y).square().sum() / (y.double() - y.double().mean()).square().sum())
+
+
+def _chunk(host: str, chunk: int) -> str:
+    return f"chunk.{host}.{chunk:06d}"

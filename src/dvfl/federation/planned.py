@@ -1,0 +1,241 @@
+"""What the parties of a run agree on: the fields of its plan, and what each of them may be."""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NoReturn, TypeVar, get_args
+
+from dvfl.errors import UserError
+from dvfl.federation.fields import MAX_GUESTS, MAX_LENGTH, MAX_PLAN, check_name
+from dvfl.parties.learner import Adam, Rule, Sgd
+from dvfl.parties.schedules import Schedule
+from dvfl.parties.sizes import Sizes, sizes
+
+
+@dataclass(frozen=True)
+class PlannedGuest:
+    """What everyone knows of a guest."""
+
+    name: str
+    columns: int
+    unit: bool  # all its values lie between 0 and 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the parties of a run agree on. It never changes; UserError names a field that cannot be so."""
+
+    run: str  # 32 hexadecimal digits
+    federation: str  # SHA-256 of the federation file
+    seed: int
+    guests: tuple[PlannedGuest, ...]
+    hosts: tuple[str, ...]
+    rule: str  # of dvfl.parties.sizes
+    w_g: int | None
+    w_h: int | None
+    batch: int
+    guest_epochs: int
+    period: int  # K: guests push in epochs e, counted from 1, with e % K == 0
+    host_epochs: int
+    guest_rule: Rule
+    host_rule: Rule
+    guest_schedule: Schedule
+    host_schedule: Schedule
+    guest_noise: float
+    guest_dropout: float
+    slots: int  # of training rows, from 0
+    encode_slots: int  # further ones that are only ever encoded, numbered from `slots`
+    quorum_hosts: int
+    quorum_guests: int
+    stall_s: float
+    sweep_deadline_s: float
+    phase1_deadline_s: float
+
+    def __post_init__(self) -> None:
+        _check_parties(self)
+        _check_training(self)
+        _check_reach(self)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The widths of all networks."""
+        return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h)
+
+    @property
+    def host_steps(self) -> int:
+        """A host's budget."""
+        return self.host_epochs * -(-self.slots // self.batch)
+
+    @property
+    def all_slots(self) -> int:
+        """Trained on or only encoded."""
+        return self.slots + self.encode_slots
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the plan as canonical JSON, in hexadecimal."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        plain = asdict(self)
+        for name in ("guests", "hosts"):
+            plain[name] = list(plain[name])
+        for name in ("guest_rule", "host_rule"):
+            numbers = {key: float(value) for key, value in plain[name].items()}
+            plain[name] = {"name": type(getattr(self, name)).__name__.lower(), **numbers}
+        for name in _NUMBERS:
+            plain[name] = float(plain[name])  # 30 and 30.0 seconds are one plan, so they have one hash
+        return plain
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> "Plan":
+        """Takes back what `to_dict` gave; UserError for anything else."""
+        values = dict(plain)
+        for name in ("guests", "hosts"):
+            if not isinstance(values.get(name), list):
+                _wrong(name, values.get(name), "a list")
+            values[name] = tuple(values[name])
+        values["guests"] = tuple(_built(PlannedGuest, guest, "guests") for guest in values["guests"])
+        for name in ("guest_rule", "host_rule"):
+            values[name] = _rule(values.get(name), name)
+        return _built(Plan, values, "all of it")
+
+
+def canonical(value: Any) -> bytes:
+    """JSON in the one form that is hashed and signed: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+_RULES: dict[str, type[Rule]] = {"adam": Adam, "sgd": Sgd}
+Kind = TypeVar("Kind")
+
+
+def _rule(plain: Any, name: str) -> Rule:
+    if not isinstance(plain, Mapping) or plain.get("name") not in list(_RULES):  # a list: what came may not be hashable
+        _wrong(name, plain, f"an object whose name is {' or '.join(_RULES)}")
+    return _built(_RULES[plain["name"]], {key: value for key, value in plain.items() if key != "name"}, name)
+
+
+def _built(kind: type[Kind], plain: Any, where: str) -> Kind:
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    if not isinstance(plain, Mapping) or plain.keys() != set(names):
+        _wrong(where, plain, f"an object with exactly the fields {', '.join(names)}")
+    return kind(**plain)
+
+
+# What each field may be.
+
+_MOST = 2**31 - 1  # slots are 32-bit numbers on the wire
+_WHOLE = {  # least and most
+    "seed": (0, 2**63 - 1),
+    "batch": (1, _MOST),
+    "guest_epochs": (1, _MOST),
+    "period": (1, _MOST),
+    "host_epochs": (1, _MOST),
+    "slots": (1, _MOST),
+    "encode_slots": (0, _MOST),
+    "quorum_hosts": (1, _MOST),
+    "quorum_guests": (1, _MOST),
+}
+_Range = tuple[Callable[[float], bool], str]
+_PART: _Range = (lambda value: 0 <= value < 1, "a number from 0 to below 1")
+_POSITIVE: _Range = (lambda value: value > 0, "a positive number")
+_NOT_NEGATIVE: _Range = (lambda value: value >= 0, "a number from 0")
+_NUMBERS = {
+    "guest_noise": _PART,
+    "guest_dropout": _PART,
+    "stall_s": _POSITIVE,
+    "sweep_deadline_s": _POSITIVE,
+    "phase1_deadline_s": _POSITIVE,
+}
+_RULE_NUMBERS = {
+    "rate": _POSITIVE,
+    "weight_decay": _NOT_NEGATIVE,
+    "momentum": _PART,
+    "beta1": _PART,
+    "beta2": _PART,
+    "eps": _POSITIVE,
+}
+
+
+def _check_parties(plan: Plan) -> None:
+    for name in ("guests", "hosts"):
+        if not isinstance(getattr(plan, name), tuple) or not 1 <= len(getattr(plan, name)) <= MAX_GUESTS:
+            _wrong(name, getattr(plan, name), f"1 to {MAX_GUESTS} of them")
+    for guest in plan.guests:
+        if not isinstance(guest, PlannedGuest) or not isinstance(guest.unit, bool):
+            _wrong("guests", guest, "a name, a number of columns, and whether they are of unit range")
+        _check_whole(f"columns of {guest.name!r:.80}", guest.columns, 1, _MOST)
+    names: set[str] = set()
+    for name in [*(guest.name for guest in plan.guests), *plan.hosts]:
+        if not isinstance(name, str):
+            _wrong("guests and hosts", name, "a name")
+        check_name(name)
+        if name in names:
+            _wrong("guests and hosts", name, "a name that no other party has")
+        names.add(name)
+
+
+def _check_training(plan: Plan) -> None:
+    for name, digits in (("run", 32), ("federation", 64)):
+        if not isinstance(getattr(plan, name), str) or not re.fullmatch(f"[0-9a-f]{{{digits}}}", getattr(plan, name)):
+            _wrong(name, getattr(plan, name), f"{digits} hexadecimal digits")
+    for name, (least, most) in _WHOLE.items():
+        _check_whole(name, getattr(plan, name), least, most)
+    for name in ("w_g", "w_h"):
+        if getattr(plan, name) is not None:
+            _check_whole(name, getattr(plan, name), 1, _MOST)
+    for name, allowed in _NUMBERS.items():
+        _check_number(name, getattr(plan, name), allowed)
+    for name in ("guest_rule", "host_rule"):
+        if not isinstance(getattr(plan, name), Rule):
+            _wrong(name, getattr(plan, name), "Adam or Sgd")
+        for key, value in asdict(getattr(plan, name)).items():
+            _check_number(f"{name}.{key}", value, _RULE_NUMBERS[key])
+    for name in ("guest_schedule", "host_schedule"):
+        if getattr(plan, name) not in get_args(Schedule):
+            _wrong(name, getattr(plan, name), " or ".join(get_args(Schedule)))
+    if not isinstance(plan.rule, str) or not plan.rule.isidentifier():  # `sizes` knows which there are
+        _wrong("rule", plan.rule, "the name of a sizing rule")
+
+
+def _check_reach(plan: Plan) -> None:
+    """What no field can break alone."""
+    for name, party in (("quorum_hosts", "hosts"), ("quorum_guests", "guests")):
+        if getattr(plan, name) > len(getattr(plan, party)):
+            there = len(getattr(plan, party))
+            _wrong(
+                name,
+                getattr(plan, name),
+                f"the plan has {there} {party}, so this quorum cannot be met; at most {there}",
+            )
+    if plan.period > plan.guest_epochs:
+        _wrong("period", plan.period, f"at most guest_epochs ({plan.guest_epochs})")
+    if plan.all_slots > _MOST:
+        _wrong("slots and encode_slots", plan.all_slots, f"at most {_MOST} together")
+    widest = max(*plan.sizes.guest_latent, plan.sizes.host_latent)
+    if widest > MAX_LENGTH:
+        _wrong("w_g or w_h", widest, f"encodings of at most {MAX_LENGTH} numbers")
+    length, most = len(canonical(plan.to_dict())), MAX_PLAN - 512  # the signature and what else is around it
+    if length > most:
+        _wrong("guests and hosts", f"{length} characters of plan", f"fewer or shorter names, for at most {most},")
+
+
+def _check_whole(name: str, value: Any, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        _wrong(name, value, f"a whole number from {least} to {most}")
+
+
+def _check_number(name: str, value: Any, allowed: _Range) -> None:
+    holds, right = allowed
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not abs(value) <= sys.float_info.max or not holds(value):
+        _wrong(name, value, right)
+
+
+def _wrong(name: str, value: Any, right: str) -> NoReturn:
+    raise UserError(f"plan: {name}: {value!r:.80}; {right} is right")
