@@ -103,11 +103,16 @@ class Clinics:
 
     def write_labels(self) -> None:
         """The owner's labels and slots, and how many slots there are."""
+        self.write_label_files()
+        write_party(self.owner, replace(read(OwnerFile, self.owner / PARTY), slots=Slots(ROWS, TESTED)))
+
+    def write_label_files(self) -> None:
+        """The owner's labels and slots, which may be there before the federation is."""
+        self.owner.mkdir(parents=True, exist_ok=True)
         frame = pd.DataFrame({"id": self._ids(), "label": np.where(self._labels() == 1, "ill", "well")})
         frame[:ROWS].to_parquet(self.owner / "labels.parquet", index=False)
         frame[ROWS:].to_parquet(self.owner / "test_labels.parquet", index=False)
         self._write_slots(self.owner)
-        write_party(self.owner, replace(read(OwnerFile, self.owner / PARTY), slots=Slots(ROWS, TESTED)))
 
     def _write_slots(self, folder: Path) -> None:
         rng = np.random.default_rng(7)

@@ -23,7 +23,16 @@ from dvfl.federation.founding import write_federation
 from dvfl.federation.labels import open_labels
 from dvfl.federation.owner import OwnerParty
 from dvfl.federation.papers import read_admission, read_invitation, read_request
-from dvfl.federation.settings import PARTY, REQUEST, GuestEntry, OwnerData, OwnerFile, read_federation, read_owner
+from dvfl.federation.settings import (
+    PARTY,
+    REQUEST,
+    GuestEntry,
+    GuestFile,
+    OwnerData,
+    OwnerFile,
+    read_federation,
+    read_owner,
+)
 from dvfl.federation.storage import DiskStorage
 
 
@@ -44,6 +53,9 @@ def test_a_new_federation_has_an_owner_and_nobody_else(clinics: Clinics) -> None
     assert found == ["authority.pem", "federation.toml", "invitation.toml", *keys, "party.toml"]
     assert all((clinics.owner / key).stat().st_mode & 0o777 == 0o600 for key in keys if key.endswith(".key"))
     check_client(clinics.owner, "owner")
+    assert read_certificate(certificate_path(clinics.owner, "client")).not_valid_after_utc > datetime.now(
+        UTC
+    ) + timedelta(days=3600)
 
 
 def check_client(folder: Path, party: str) -> None:
@@ -169,6 +181,15 @@ def test_the_same_request_again_renews_the_certificate_and_changes_nothing_else(
     clinics.take("guest-1", changed.file, now=later)
     ends = read_certificate(certificate_path(clinics.folder("guest-1"), "client")).not_valid_after_utc
     assert ends > later + timedelta(days=390)
+
+
+def test_a_host_that_moved_keeps_its_new_address_when_it_is_renewed(clinics: Clinics) -> None:
+    clinics.enter("guest-1")
+    clinics.enter("host-1", port=4001)
+    path = clinics.owner / PARTY
+    path.write_text(path.read_text().replace("127.0.0.1:4001", "moved.example.org:4001"))
+    clinics.take("guest-1", clinics.admit("host-1").file)
+    assert read(GuestFile, clinics.folder("guest-1") / PARTY).hosts == {"host-1": "moved.example.org:4001"}
 
 
 def test_a_party_that_lost_its_key_comes_back_under_its_name_when_the_owner_says_so(

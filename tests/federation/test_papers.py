@@ -57,7 +57,7 @@ def believed(name: str, read: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", READ)
-@settings(max_examples=4000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_character_is_refused_or_changes_nothing(
     name: str, clinics: Clinics, tmp_path: Path, data: st.DataObject

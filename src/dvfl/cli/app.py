@@ -33,8 +33,8 @@ app.add_typer(federation.app, name="federation")
 app.command(epilog=custody.JOIN)(custody.join)
 app.command(epilog=custody.ADMIT)(custody.admit)
 app.command(epilog=DOCTOR_EXAMPLE)(doctor)
-for role in (party.guest, party.host, party.owner):
-    app.command(epilog=f"Example: dvfl {role.__name__} practice/{role.__name__}-1")(role)
+for role, folder in ((party.guest, "guest-1"), (party.host, "host-1"), (party.owner, "owner")):
+    app.command(epilog=f"Example: dvfl {role.__name__} practice/{folder}")(role)
 app.command(epilog=chaos.EXAMPLE)(chaos.chaos)
 
 

@@ -27,9 +27,10 @@ def print_report(report: dict[str, Any]) -> None:
 def _lines(report: dict[str, Any]) -> list[str]:
     restarts, writes, messages = report["restarts"], report["writes"], report["messages"]
     lines = [
-        f"{restarts['counted']} restarts, {len(restarts['not_resumed'])} that did not resume;"
-        f" {report['instant_restarts']} of them at once",
-        f"longest wait of any party {report['longest_wait_s']:.1f} s, the deadline of a wait is"
+        f"{report['instant_restarts']} kills with a restart at once; parties were started again {restarts['counted']}"
+        f" times, {len(restarts['not_resumed'])} of them not from where they were",
+        f"longest wait of any party {report['longest_wait_s']:.1f} s, longest stop"
+        f" {report['waits']['any party']['longest_stop_s']:.1f} s; the deadline of a wait is"
         f" {report['wait_deadline_s']:.0f} s",
         f"messages at hosts: {messages['applied']} applied, {messages['superseded']} superseded,"
         f" {messages['dropped']} dropped",

@@ -177,11 +177,10 @@ def _tell_others(changed: "Changed") -> None:
 
 def _widths(folder: Path) -> "Widths":
     from dvfl.cli.preset_settings import widths_of
-    from dvfl.federation.configuration import read
-    from dvfl.federation.settings import PARTY, OwnerFile, read_federation
+    from dvfl.federation.custody import owned
 
-    about = read(OwnerFile, folder / PARTY).about
-    return widths_of(about.get("preset", ""), read_federation(folder).training.rule)
+    federation, owner = owned(folder)
+    return widths_of(owner.about.get("preset", ""), federation.training.rule)
 
 
 def _check_extra() -> None:

@@ -27,6 +27,7 @@ _SETTLE_S = 60.0  # after the result, for all to be up again and hosts to freeze
 # Others wait for a party that is dead for good until a deadline; those of a practice federation are long.
 _SWEEP_S = 120.0
 _PHASE1_S = 120.0  # beyond the minutes of outages
+_COLLECT_S = 60.0
 
 
 async def run_chaos(folder: Path, wish: Wish, *, again: bool, say: Say) -> dict[str, Any]:
@@ -45,7 +46,7 @@ async def run_chaos(folder: Path, wish: Wish, *, again: bool, say: Say) -> dict[
                 await asyncio.to_thread(supervisor.stop)
     say("reading all that the brokers acknowledged")
     writes = await check_writes(folder, federation, [host for host in federation.hosts if host not in wish.dead])
-    return made_report(supervisor, wish, parties.tally, writes, timing)
+    return made_report(supervisor, wish, parties, writes, timing)
 
 
 @asynccontextmanager
@@ -66,13 +67,14 @@ async def _links(folder: Path, federation: Federation, wish: Wish) -> AsyncItera
 def _files(folder: Path, federation: Federation, wish: Wish, links: dict[str, Proxy]) -> dict[Path, str]:
     """What the parties read otherwise than it stands there, as long as the run lasts."""
     texts: dict[Path, str] = {}
-    if links:
-        texts |= redirected(folder, federation, {name: proxy.address for name, proxy in links.items()})
     if wish.dead:
         deadlines = federation.deadlines
         sweep_s = min(deadlines.sweep_s, _SWEEP_S)
         phase1_s = min(deadlines.phase1_s, 60 * wish.minutes + _PHASE1_S)
         texts |= hurried(folder, federation, replace(deadlines, sweep_s=sweep_s, phase1_s=phase1_s))
+    if wish.dead or links:
+        to = addresses(folder, federation) | {name: proxy.address for name, proxy in links.items()}
+        texts |= redirected(folder, federation, to, _COLLECT_S if wish.dead else None)
     return texts
 
 

@@ -78,12 +78,17 @@ def addresses(folder: Path, federation: Federation) -> dict[str, str]:
     return {link(party, host): at for party, file in files.items() for host, at in file.hosts.items()}
 
 
-def redirected(folder: Path, federation: Federation, to: Mapping[str, str]) -> dict[Path, str]:
-    """The files of guests and owner that lead them to other addresses, given by link."""
-    return {
-        folder / party / PARTY: written(replace(file, hosts={host: to[link(party, host)] for host in file.hosts}))
-        for party, file in _callers(folder, federation).items()
-    }
+def redirected(
+    folder: Path, federation: Federation, to: Mapping[str, str], collect_s: float | None = None
+) -> dict[Path, str]:
+    """The files of guests and owner with other addresses, given by link, and with the owner's deadline if one is."""
+    texts = {}
+    for party, file in _callers(folder, federation).items():
+        other = replace(file, hosts={host: to[link(party, host)] for host in file.hosts})
+        if isinstance(other, OwnerFile) and collect_s is not None:
+            other = replace(other, collect_s=min(collect_s, other.collect_s))
+        texts[folder / party / PARTY] = written(other)
+    return texts
 
 
 def hurried(folder: Path, federation: Federation, deadlines: Deadlines) -> dict[Path, str]:

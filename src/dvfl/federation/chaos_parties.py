@@ -5,20 +5,19 @@ import json
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dvfl.federation.broker import server_pid
+from dvfl.federation.chaos_resume import Resumption, saved_epoch
 from dvfl.federation.chaos_schedule import Kind, Strike
 from dvfl.federation.process import STATUS
 from dvfl.federation.proxy import Proxy, Way
 from dvfl.federation.supervisor import Supervisor
 
-_SAVED_WITHIN = 15  # statuses, one a second of a party's life: a checkpoint is made every 10 s
 _DIAL_S = 0.5
 
 
@@ -34,7 +33,6 @@ class Tally:
     recovery_s: dict[str, list[float]] = field(default_factory=dict)
     stopped_s: dict[str, float] = field(default_factory=dict)  # the longest stop of each party
     restarts: int = 0
-    not_resumed: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)  # parties that ended by themselves, with their last words
 
 
@@ -47,13 +45,11 @@ class Parties:
         self.killed: set[str] = set()  # parties that are down on purpose
         self._stopped: dict[str, float] = {}  # since when
         self._held: set[str] = set()  # hosts whose broker is kept down
-        self._returning: dict[
-            tuple[Kind, str], tuple[float, float]
-        ] = {}  # since when, on the loop's clock and the wall
+        # What is coming back since when, on the loop's clock and on the wall.
+        self._returning: dict[tuple[Kind, str], tuple[float, float]] = {}
         self._ended: set[int] = set()  # processes that ended by themselves
-        self._epochs: dict[str, deque[int]] = {party: deque(maxlen=_SAVED_WITHIN) for party in supervisor.roles}
+        self._resumptions = {party: Resumption(party) for party in supervisor.roles}
         self._seen: dict[str, int] = {}  # when a party's status was last written
-        self._resumes: dict[str, int] = {}  # the epoch that a restarted party must show
         self.statuses: dict[str, dict[str, Any]] = {}
 
     async def strike(self, strike: Strike) -> None:
@@ -91,7 +87,7 @@ class Parties:
         """A party that never comes back."""
         self._stopped.pop(party, None)
         if party not in self.killed:
-            self._kill(self._kind(party), party)
+            self._kill(cast(Kind, self._supervisor.roles[party]), party)
         self.tally.dead[party] = self.statuses.get(party, {}).get("epoch", 0)
 
     async def look(self) -> None:
@@ -110,6 +106,10 @@ class Parties:
                 took = asyncio.get_running_loop().time() - since
                 self.tally.recovery_s.setdefault(kind, []).append(round(took, 2))
                 del self._returning[kind, name]
+
+    def not_resumed(self) -> list[str]:
+        """Restarts after which a party was not where it had been."""
+        return [wrong for resumption in self._resumptions.values() for wrong in resumption.wrong]
 
     def working(self) -> bool:
         """Whether all processes that should be there have said so, and know the plan."""
@@ -172,15 +172,15 @@ class Parties:
 
     def _start_again(self, kind: Kind, party: str) -> None:
         self.killed.discard(party)
-        self._resumes[party] = self._epoch_saved(party)
+        self._resumptions[party].starts(saved_epoch(self._supervisor.folder / party))
         self._supervisor.start_party(party)
         self.tally.restarts += 1
         self._await_return(kind, party)
 
     def _end_broker(self, host: str) -> bool:
         """Only that of a host which was started here, whose child it is."""
-        pid = None if host in self.killed else server_pid(self._home(host))
-        if pid is None:
+        pid = server_pid(self._home(host))
+        if pid is None or self._supervisor.processes[host].poll() is not None:
             return False
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -224,39 +224,10 @@ class Parties:
             self._seen[party], self.statuses[party] = written, status
             if party in self.killed or status["pid"] != self._supervisor.processes[party].pid:
                 return
-            epoch, wanted = status.get("epoch", 0), self._resumes.pop(party, 0)
-            if epoch < wanted:
-                self.tally.not_resumed.append(f"{party}: from epoch {epoch}, though {wanted} had been saved")
-            self._epochs[party].append(epoch)
-
-    def _epoch_saved(self, party: str) -> int:
-        """From which epoch a killed party will go on; also holds it to how far it was a checkpoint ago."""
-        saved, before = _saved(self._supervisor.folder / party), self._epochs[party]
-        if len(before) == _SAVED_WITHIN and saved < before[0]:
-            self.tally.not_resumed.append(
-                f"{party}: epoch {saved} was saved, though it had been in {before[0]} long ago"
-            )
-        before.clear()
-        return saved
+            self._resumptions[party].said(status.get("epoch", 0))
 
     def _home(self, host: str) -> Path:
         return self._supervisor.folder.absolute() / host / "broker"
-
-    def _kind(self, party: str) -> Kind:
-        role: Any = self._supervisor.roles[party]
-        kind: Kind = role
-        return kind
-
-
-def _saved(folder: Path) -> int:
-    """The epoch in a party's checkpoint; a host's counts its steps."""
-    with suppress(OSError, ValueError, KeyError):
-        values = json.loads((folder / "state" / "checkpoint.json").read_text())["values"]
-        if "steps" not in values:
-            return int(values["epoch"])
-        plan = json.loads(values["plan"])["plan"] if values["plan"] else {"slots": 1, "batch": 1}
-        return int(values["steps"]) // -(-plan["slots"] // plan["batch"])
-    return 0
 
 
 def _way(strike: Strike) -> Way:

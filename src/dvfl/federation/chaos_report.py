@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dvfl.errors import UserError
-from dvfl.federation.chaos_parties import Tally
+from dvfl.federation.chaos_parties import Parties, Tally
 from dvfl.federation.chaos_schedule import Wish
 from dvfl.federation.chaos_writes import Writes
 from dvfl.federation.line import REQUEST_S
@@ -26,10 +26,10 @@ class Timing:
     result: float
 
 
-def made_report(supervisor: Supervisor, wish: Wish, tally: Tally, writes: Writes, timing: Timing) -> dict[str, Any]:
+def made_report(supervisor: Supervisor, wish: Wish, parties: Parties, writes: Writes, timing: Timing) -> dict[str, Any]:
     """All of it as plain data; `failures` has a line for each promise that was broken."""
-    result = json.loads(supervisor.result.read_text())
-    waits = _waits(supervisor, tally)
+    result, tally = json.loads(supervisor.result.read_text()), parties.tally
+    waits = _waits(supervisor, tally, result["longest_wait_s"])
     report: dict[str, Any] = {
         "seed": wish.seed,
         "minutes": wish.minutes,
@@ -44,7 +44,7 @@ def made_report(supervisor: Supervisor, wish: Wish, tally: Tally, writes: Writes
         "instant_restarts": tally.instant,
         "ended_by_themselves": tally.ended,
         "recovery_s": {kind: _spread(values) for kind, values in tally.recovery_s.items()},
-        "restarts": {"counted": tally.restarts, "not_resumed": tally.not_resumed},
+        "restarts": {"counted": tally.restarts, "not_resumed": parties.not_resumed()},
         "longest_wait_s": result["longest_wait_s"],
         "wait_deadline_s": REQUEST_S,
         "waits": waits,
@@ -53,7 +53,7 @@ def made_report(supervisor: Supervisor, wish: Wish, tally: Tally, writes: Writes
         "score": _score(result),
         "parties": result["parties"],
     }
-    return {**report, "failures": _failures(wish, tally, writes, waits)}
+    return {**report, "failures": _failures(wish, parties, writes, waits)}
 
 
 def compared(report: dict[str, Any], scores: dict[str, float | None]) -> dict[str, Any]:
@@ -78,32 +78,38 @@ def _score(result: dict[str, Any]) -> float | None:
     return None if found is None else float(found)
 
 
-def _failures(wish: Wish, tally: Tally, writes: Writes, waits: dict[str, dict[str, float]]) -> list[str]:
+def _failures(wish: Wish, parties: Parties, writes: Writes, waits: dict[str, dict[str, float]]) -> list[str]:
     failures = [f"lost: {example}" for example in writes.examples]
     if writes.lost > len(writes.examples):
         failures.append(f"lost: {writes.lost} acknowledged writes in all")
     if writes.stale_slots:
         failures.append(f"{writes.stale_slots} slots are not from the final sweep that came whole")
-    failures += tally.not_resumed
+    failures += parties.not_resumed()
     failures += [
-        f"{party} was never struck dead: its training was over before" for party in wish.dead if party not in tally.dead
+        f"{party} was never struck dead: its training was over before"
+        for party in wish.dead
+        if party not in parties.tally.dead
     ]
     for party, wait in waits.items():
-        if wait["longest_wait_s"] > REQUEST_S + wait["longest_stop_s"] + _MARGIN_S:
+        allowed = REQUEST_S + wait["longest_stop_s"] + _MARGIN_S
+        if wait["longest_wait_s"] > allowed:
             failures.append(
-                f"{party} waited {wait['longest_wait_s']:.1f} s; the deadline of a wait is {REQUEST_S:.0f} s"
+                f"{party} waited {wait['longest_wait_s']:.1f} s, which should have ended by {allowed:.1f} s"
             )
     return failures
 
 
-def _waits(supervisor: Supervisor, tally: Tally) -> dict[str, dict[str, float]]:
-    """Each party's longest wait by its own clock, which goes on while the party is stopped."""
+def _waits(supervisor: Supervisor, tally: Tally, longest_s: float) -> dict[str, dict[str, float]]:
+    """Each party's longest wait by its own clock, which goes on while the party is stopped; and that of the result.
+
+    A party that was killed may have told another of a wait and not have saved it.
+    """
     waits = {}
     for party in supervisor.roles:
-        values = _values(supervisor.folder / party)
-        stop_s = tally.stopped_s.get(party, 0.0)
-        waits[party] = {"longest_wait_s": values.get("longest_wait_s", 0.0), "longest_stop_s": stop_s}
-    return waits
+        wait_s, stop_s = _values(supervisor.folder / party).get("longest_wait_s", 0.0), tally.stopped_s.get(party, 0.0)
+        waits[party] = {"longest_wait_s": wait_s, "longest_stop_s": stop_s}
+    longest_stop_s = max(tally.stopped_s.values(), default=0.0)
+    return {**waits, "any party": {"longest_wait_s": longest_s, "longest_stop_s": longest_stop_s}}
 
 
 def _messages(supervisor: Supervisor) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """Whether a finished run kept its word: what brokers acknowledged is in the hosts' tables, or newer writes are."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from nats.js.errors import NotFoundError
 
 from dvfl.errors import RunFailed
 from dvfl.federation.accounts import Site
@@ -19,11 +19,13 @@ from dvfl.federation.plan import Plan, read_plan
 from dvfl.federation.process import held
 from dvfl.federation.settings import Federation, HostFile, read_host
 from dvfl.federation.storage import DiskStorage, TableArrays
+from dvfl.federation.streams import stream_name
 from dvfl.federation.wire import BadMessage, Encodings, decode
 
-Fate = Literal["applied", "superseded", "too late", "bad", "lost"]
+Fate = Literal["applied", "superseded", "too_late", "lost"]
 _CONNECT_S = 30.0
-_SILENT = 3  # empty answers in a row that mean there is no more
+_SILENT = 5  # empty answers in a row, of a second each
+_EXAMPLES = 5
 
 
 @dataclass
@@ -63,48 +65,62 @@ async def _check_host(own: Path, federation: Federation, file: HostFile, found: 
     if saved is None or not saved.values["plan"]:
         raise RunFailed(f"{own}: no run was begun here, so nothing can be compared")
     plan = read_plan(saved.values["plan"], federation.key()).plan
-    frozen = bool(saved.values["frozen"])
-    async with _reading(own, federation, file) as line:
+    async with _connected(own, federation, file) as connection:
+        line = NatsHostLine(connection, file.broker.stream_megabytes << 20)
         for guest, width in zip(plan.guests, plan.sizes.guest_latent, strict=True):
-            known = saved.values["guests"][guest.name]
-            known = GuestKnown(**{**known, "swept": set(known["swept"])})
             arrays, whole = storage.table(guest.name, plan.all_slots, width)
             if not whole:
                 raise RunFailed(f"{own}: the table of {guest.name} is not as its host left it")
-            first, fates = await _fates(line, guest.name, plan, known, arrays, frozen=frozen)
-            _add(found, fates, f"{file.party}: {guest.name}")
+            known = saved.values["guests"][guest.name]
+            known = GuestKnown(**{**known, "swept": set(known["swept"])})
+            first, last = await _bounds(connection, guest.name)
             found.made_room += max(0, first - 1)
+            async for data in _messages(line, guest.name, last):
+                _count(found, data, plan, known, arrays, bool(saved.values["frozen"]), f"{file.party}: {guest.name}")
             if known.whole:
                 found.stale_slots += _stale(arrays, plan)
     storage.close()
 
 
-async def _fates(
-    line: NatsHostLine, guest: str, plan: Plan, known: GuestKnown, arrays: TableArrays, *, frozen: bool
-) -> tuple[int, list[tuple[Fate, str]]]:
-    """The first number that the guest's stream holds, and what became of each message from there."""
-    stream, sequence, first, silent = "", 0, 0, 0
-    fates: list[tuple[Fate, str]] = []
-    while silent < _SILENT:
+async def _bounds(connection: Connection, guest: str) -> tuple[int, int]:
+    """The numbers of the first and the last message in a guest's stream; 0 where it has none."""
+    assert connection.client is not None
+    try:
+        state = (await connection.client.jetstream().stream_info(stream_name(guest))).state
+    except NotFoundError:
+        return 0, 0
+    return state.first_seq, state.last_seq if state.messages else 0
+
+
+async def _messages(line: NatsHostLine, guest: str, last: int) -> AsyncIterator[bytes]:
+    """All that a guest's stream holds."""
+    stream, sequence, silent = "", 0, 0
+    while sequence < last:
         post = await line.fetch(guest, stream, sequence)
-        if post is None:
-            raise RunFailed(f"what {guest} pushed cannot be read: the broker went away")
-        if not post.messages:
-            silent, stream = silent + (post.stream == stream), post.stream
-            continue
-        silent = 0
+        silent = silent + 1 if post is None or not post.messages else 0
+        if post is None or silent > _SILENT:
+            raise RunFailed(f"what {guest} pushed cannot be read: the broker does not give it out")
+        stream = post.stream
         for number, data in post.messages:
-            first, sequence = first or number, number
-            try:
-                message = decode(data, Encodings)
-            except BadMessage as error:
-                fates.append(("bad", str(error)))
-                continue
-            fates.append((_fate(message, plan, known, arrays, frozen=frozen), f"{message.epoch}.{message.iteration}"))
-    return first, fates
+            sequence = number
+            yield data
 
 
-def _fate(message: Encodings, plan: Plan, known: GuestKnown, arrays: TableArrays, *, frozen: bool) -> Fate:
+def _count(
+    found: Writes, data: bytes, plan: Plan, known: GuestKnown, arrays: TableArrays, frozen: bool, where: str
+) -> None:
+    try:
+        message = decode(data, Encodings)
+    except BadMessage:
+        found.bad += 1
+        return
+    fate = _fate(message, plan, known, arrays, frozen)
+    setattr(found, fate, getattr(found, fate) + 1)
+    if fate == "lost" and len(found.examples) < _EXAMPLES:
+        found.examples.append(f"{where} {message.epoch}.{message.iteration}")
+
+
+def _fate(message: Encodings, plan: Plan, known: GuestKnown, arrays: TableArrays, frozen: bool) -> Fate:
     if message.run != plan.run or message.lineage != known.lineage:
         return "superseded"
     stamp, step = message.incarnation, message.epoch << 32 | message.iteration
@@ -116,7 +132,7 @@ def _fate(message: Encodings, plan: Plan, known: GuestKnown, arrays: TableArrays
     if known.whole:  # a whole sweep is the same however often it is repeated
         repeated = message.sweep is not None and message.sweep.encoder == known.sweep
         return "superseded" if repeated else "lost"
-    return "too late" if frozen else "lost"
+    return "too_late" if frozen else "lost"
 
 
 def _stale(arrays: TableArrays, plan: Plan) -> int:
@@ -124,19 +140,9 @@ def _stale(arrays: TableArrays, plan: Plan) -> int:
     return int(((arrays.incarnations[:] > 0) & (arrays.steps[:] >> 32 <= plan.guest_epochs)).sum())
 
 
-def _add(found: Writes, fates: list[tuple[Fate, str]], where: str) -> None:
-    counts = Counter(fate for fate, _ in fates)
-    found.applied += counts["applied"]
-    found.superseded += counts["superseded"]
-    found.too_late += counts["too late"]
-    found.bad += counts["bad"]
-    found.lost += counts["lost"]
-    found.examples += [f"{where} {message}" for fate, message in fates if fate == "lost"][:5]
-
-
 @asynccontextmanager
-async def _reading(own: Path, federation: Federation, file: HostFile) -> AsyncIterator[NatsHostLine]:
-    """The host's line to its own broker, started for this alone."""
+async def _connected(own: Path, federation: Federation, file: HostFile) -> AsyncIterator[Connection]:
+    """The host's connection to its own broker, which is started for this alone."""
     listen, guests = file.broker.listen, tuple(federation.guests)
     site = Site(federation.name, file.party, guests, federation.owner, own, listen)
     broker = Broker(site, find_server(file.broker.server))
@@ -147,7 +153,7 @@ async def _reading(own: Path, federation: Federation, file: HostFile) -> AsyncIt
         async with asyncio.timeout(_CONNECT_S):
             while connection.client is None:
                 await asyncio.sleep(0.05)
-        yield NatsHostLine(connection, file.broker.stream_megabytes << 20)
+        yield connection
     finally:
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from dvfl.errors import UserError, nearest
-from dvfl.federation.authority import Usage, issue, make_authority
+from dvfl.federation.authority import AUTHORITY_DAYS, Usage, issue, make_authority
 from dvfl.federation.configuration import read, written
 from dvfl.federation.credentials import (
     authority_path,
@@ -39,7 +39,7 @@ from dvfl.federation.settings import (
 from dvfl.federation.storage import saved_values
 
 _ADMITTED = "admitted"  # the owner's folder of the requests of all who were ever admitted
-_DAYS = 397  # of a certificate: a year, and a month in which to renew it
+_DAYS = 397  # of a guest's or host's certificate: a year, and a month in which to renew it
 
 # What a preset makes of the numbers of columns of all guests: `w_g` and `w_h`, None for the sizing rule's own.
 Widths = Callable[[Sequence[int]], tuple[int | None, int | None]]
@@ -73,19 +73,26 @@ def create(
     write_text_in(folder, INVITATION, written(invitation))
     write_authority(folder, authority)
     write_key(key_path(folder, "plan"), plan_key)
-    write_credentials(folder, authority, party=OWNER, role="owner", federation=name, days=_DAYS, now=now)
+    # As long as the authority's: whoever has this folder could make another at any time.
+    write_credentials(folder, authority, party=OWNER, role="owner", federation=name, days=AUTHORITY_DAYS, now=now)
     write_federation(folder, Federation(name, OWNER, public, (), {}, training))
     write_party(folder, OwnerFile(OWNER, {}, Slots(0), head, data, about=dict(about)))
     return invitation
 
 
+def owned(folder: Path) -> tuple[Federation, OwnerFile]:
+    """The federation, and the owner's own file; raises where the folder is another party's."""
+    if not key_path(folder, "authority").exists():
+        raise UserError(f"{folder} is not the folder of an owner; one made by dvfl federation create is right")
+    return read_federation(folder), read(OwnerFile, folder / PARTY)
+
+
 def check_request(folder: Path, request: Request, *, replacing: bool) -> None:
     """Raises unless the owner may admit it: it is of this federation, and its name is free or its own."""
-    (federation, _), party = _owned(folder), request.party
+    (federation, _), party = owned(folder), request.party
     if request.invitation != _invitation(folder, federation).fingerprint:
         raise UserError(f"the request of {party} answers another invitation; that of {federation.name} is right")
-    path = folder / _ADMITTED / f"{party}.toml"
-    before = read(Request, path) if path.exists() else None
+    before = _admitted(folder, party)
     there = party in federation.guests or party in federation.hosts
     if before is None:
         if there or party == federation.owner:
@@ -105,7 +112,7 @@ def check_request(folder: Path, request: Request, *, replacing: bool) -> None:
 
 def admit(folder: Path, request: Request, widths: Widths, *, now: datetime) -> Changed:
     """Issues the certificates, enters the party, and writes its admission. The same request again renews them."""
-    federation, owner = _owned(folder)
+    federation, owner = owned(folder)
     authority = read_authority(folder)
     asked: dict[Usage, str | None] = {"client": request.client, "server": request.server}
     certificates = {
@@ -129,7 +136,9 @@ def admit(folder: Path, request: Request, widths: Widths, *, now: datetime) -> C
     else:
         assert request.address is not None
         changed = replace(federation, hosts=tuple(dict.fromkeys((*federation.hosts, request.party))))
-        owner = replace(owner, hosts={**owner.hosts, request.party: request.address})
+        # A host may have moved since it asked; the owner's own file then has its new address.
+        moved = owner.hosts.get(request.party) if _admitted(folder, request.party) == request else None
+        owner = replace(owner, hosts={**owner.hosts, request.party: moved or request.address})
     write_text_in(folder / _ADMITTED, f"{request.party}.toml", written(request))
     pems = {usage: one.public_bytes(Encoding.PEM).decode() for usage, one in certificates.items()}
     paper = Admission(request.party, "", owner.hosts, changed, pems["client"], pems.get("server"))
@@ -138,7 +147,7 @@ def admit(folder: Path, request: Request, widths: Widths, *, now: datetime) -> C
 
 def remove(folder: Path, party: str, widths: Widths) -> Changed:
     """Takes a party out; hosts that take the new file cut it off."""
-    federation, owner = _owned(folder)
+    federation, owner = owned(folder)
     if party in federation.guests:
         guests = {name: entry for name, entry in federation.guests.items() if name != party}
         changed = _with_guests(federation, guests, widths)
@@ -152,10 +161,10 @@ def remove(folder: Path, party: str, widths: Widths) -> Changed:
     return _publish(folder, federation, owner, paper, f"removal-{party}.toml")
 
 
-def _owned(folder: Path) -> tuple[Federation, OwnerFile]:
-    if not key_path(folder, "authority").exists():
-        raise UserError(f"{folder} is not the folder of an owner; one made by dvfl federation create is right")
-    return read_federation(folder), read(OwnerFile, folder / PARTY)
+def _admitted(folder: Path, party: str) -> Request | None:
+    """The request with which a party was last admitted."""
+    path = folder / _ADMITTED / f"{party}.toml"
+    return read(Request, path) if path.exists() else None
 
 
 def _invitation(folder: Path, federation: Federation) -> Invitation:

@@ -20,7 +20,7 @@ class GuestService:
         self.party, self._lines, self._here = party, lines, here
         self._lock = asyncio.Lock()  # the party does one thing at a time
         self._up = dict.fromkeys(lines, False)  # hosts that answered the last time
-        self._swept_ms = dict.fromkeys(lines, 0)
+        self._swept = dict.fromkeys(lines, (False, 0))  # whether the last sweep was final, and when it was sent
         self._saved_ms = here.now_ms()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -96,8 +96,10 @@ class GuestService:
             return
         if not (seen.refill or (self.party.trained and not seen.swept)):
             return
-        if self._here.now_ms() - self._swept_ms[host] < 1000 * _AGAIN_S:
+        final, sent_ms = self._swept[host]
+        if final == self.party.trained and self._here.now_ms() - sent_ms < 1000 * _AGAIN_S:
             return
+        final = self.party.trained
         for message in self.party.sweep():
             await self._push(message, [host])
             if not self._up[host]:
@@ -105,7 +107,7 @@ class GuestService:
         before = self._here.now_ms()
         await self._lines[host].flushed()
         self._note_wait(before)
-        self._swept_ms[host] = self._here.now_ms()
+        self._swept[host] = final, self._here.now_ms()
 
     def _note_wait(self, since_ms: int) -> None:
         self.party.longest_wait_s = max(self.party.longest_wait_s, (self._here.now_ms() - since_ms) / 1000)

@@ -162,10 +162,11 @@ class HostParty:
         return known.stream, known.sequence
 
     def lost(self, guest: str, stream: str) -> None:
-        """The guest's stream is a new one, or older messages than those last read are gone: a refill mends it."""
+        """The guest's stream is a new one, or messages are gone that were not read: unless it is the first, a refill
+        mends it."""
         known = self.guests.get(guest)
         if known is not None:
-            known.stream, known.sequence, known.refill = stream, 0, True
+            known.stream, known.sequence, known.refill = stream, 0, known.refill or known.stream != ""
 
     def allowed(self, *, now_ms: int) -> int:
         """Steps it may make now: what guests have earned it, or all once they are done or silent for `stall_s`."""
@@ -270,6 +271,8 @@ class HostParty:
         known, trainer = self.guests.get(guest), self._training
         if known is None or trainer is None or self.signed is None or message.run != self.signed.plan.run:
             raise BadMessage("no such run or guest here")
+        # A process that was killed may have heard its hello and not saved it; the stream is the guest's alone.
+        known.lineage = known.lineage or message.lineage
         if message.guest != guest or message.lineage != known.lineage:
             raise BadMessage("another guest's, or of another lineage")
         if self.frozen:

@@ -63,6 +63,7 @@ class OwnerParty:
         self.state: State = "phase 1"
         self.score: float | None = None  # accuracy in percent, or R2, on rows that were only ever encoded
         self._training: OwnerTraining | None = None
+        self.resumed_done = False  # an earlier process had finished
         self._announced: set[str] = set()  # hosts that this process has heard
         saved = storage.load()
         values = saved.values if saved else {}
@@ -220,6 +221,7 @@ class OwnerParty:
                 f"{self.name}: the settings in federation.toml or party.toml have changed since this run began;"
                 " put the old ones back, or remove the state folder for a new run"
             )
+        self.resumed_done = values["state"] == "done"
         self.state, self.score, self.counts = values["state"], values["score"], values["counts"]
         self.longest_wait_s = values["longest_wait_s"]
         for host, (frozen, chunks) in values["collected"].items():

@@ -114,8 +114,8 @@ def run_host(folder: Path) -> None:
             broker.stop()
 
 
-def run_owner(folder: Path, *, leave: bool = False) -> None:
-    """Runs until it is asked to leave, or, with `leave`, until its result is written."""
+def run_owner(folder: Path) -> None:
+    """Runs until it is asked to leave; its result is written when its head is trained."""
     federation = read_federation(folder)
     party = read_owner(folder, federation)
     _check_keys(folder, party.party, federation)
@@ -145,9 +145,8 @@ def run_owner(folder: Path, *, leave: bool = False) -> None:
 
         async def serve(stop: asyncio.Event) -> None:
             def finished(owner: OwnerParty) -> None:
-                write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
-                if leave:
-                    stop.set()
+                if not owner.resumed_done or not (folder / RESULT).exists():
+                    write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
 
             service = OwnerService(owner, {host: NatsOwnerLine(line) for host, line in lines.items()}, here, finished)
             keeping = (line.keep() for line in lines.values())

@@ -61,7 +61,11 @@ async def look_at_own_broker(visitor: Visitor, site: Site) -> list[Finding]:
     if free is None:
         return [Finding("port", True, f"{site.listen} is free; the host does not run")]
     if free.errno == errno.EADDRINUSE:
-        return await _look(visitor, site.host, site.url.removeprefix("tls://"))
+        findings = await _look(visitor, site.host, site.url.removeprefix("tls://"))
+        if findings[0].well:
+            return findings
+        mend = "restart the host, end the program that has the port, or choose another in [broker] listen"
+        return [Finding("port", False, f"{site.listen} is taken, not by this host's broker as it should be; {mend}")]
     mend = {
         errno.EADDRNOTAVAIL: f"it is not an address of this machine; choose one in [broker] listen, as 0.0.0.0:{port}",
         errno.EACCES: "this user may not; choose a port from 1024 on in [broker] listen",
@@ -108,7 +112,7 @@ async def _connected(visitor: Visitor, host: str, address: str) -> tuple[Client 
 
 
 def _explained(error: Exception, visitor: Visitor, host: str) -> str:
-    here = "mend [hosts] in party.toml" if visitor.role != "host" else "mend [broker] listen in party.toml"
+    here = "mend [hosts] in party.toml"
     if isinstance(error, socket.gaierror):
         return f"no such name ({error.strerror}); {here}, or this machine's DNS"
     if isinstance(error, ConnectionRefusedError):
@@ -117,10 +121,9 @@ def _explained(error: Exception, visitor: Visitor, host: str) -> str:
         return f"no answer within {_CONNECT_S:.0f} s; let TCP through to that port, or {here}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"who answers is not {host} of this federation ({error.verify_message}); {here}, or ask {host}"
-    if isinstance(error, ssl.SSLError):
-        return (
-            f"TLS failed ({error.reason}): another program has that port, or it does not take this certificate; {here}"
-        )
+    if isinstance(error, ssl.SSLError | ConnectionError):
+        reason = getattr(error, "reason", None) or type(error).__name__
+        return f"no TLS ({reason}): another program has that port, or it refuses this certificate; {here}"
     if isinstance(error, NatsError) and "Authorization" in str(error):
         newest = f"{host} takes the newest federation.toml with dvfl join --admission and SIGHUP"
         return f"the broker does not know {visitor.party}; {newest}"
