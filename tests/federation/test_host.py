@@ -261,6 +261,17 @@ def test_a_guest_that_never_came_is_absent_in_the_chunks() -> None:
     assert np.isfinite(chunk.values).all()
 
 
+def test_a_guest_whose_sweep_is_not_whole_is_absent_in_every_row_even_where_it_is_held() -> None:
+    host = swept(made(), "guest-1", "guest-3")
+    write(host, message("guest-2"))
+    host.tell(tell(phase="collect", revision=2), now_ms=1)
+    host.settle(now_ms=1)
+    chunk = host.collect(Collect(PLAN.run, host.frozen, 0))
+    assert isinstance(chunk, Chunk)
+    assert not chunk.present[:, 1].any()
+    assert chunk.present[:, 0].all()
+
+
 @pytest.mark.parametrize(
     "change", [{"run": "1" * 32}, {"frozen": "0" * 64}, {"chunk": 10**6}], ids=lambda change: next(iter(change))
 )

@@ -77,13 +77,14 @@ class HostParty:
         self.counts = dict.fromkeys(_COUNTS, 0)
         self.longest_wait_s = 0.0
         self._first_sweep_ms = 0
+        self._moved_ms = now_ms  # when a message last came, or the run began
+        self._counted: list[str] = []  # guests that are in its encodings, once it is frozen
         self._training: HostTraining | None = None
         saved = storage.load()
         self.restarts = (saved.values["restarts"] + 1) if saved else 0
         if saved is not None:
             self._restore(saved)
         self.resumed_from_step = self.steps
-        self._moved_ms = now_ms  # when a message last came, or it began
         self.save()
 
     @property
@@ -195,6 +196,8 @@ class HostParty:
         late = self._first_sweep_ms and now_ms - self._first_sweep_ms >= 1000 * plan.sweep_deadline_s
         if (all(whole) and self.steps >= plan.host_steps) or late or self.signed.phase != "train":
             made_of = [(name, own.lineage, own.sweep, len(own.swept)) for name, own in self.guests.items()]
+            # Whose sweep is not whole is absent everywhere, as it will be in predictions.
+            self._counted = [name for name, own in self.guests.items() if own.whole] or list(self.guests)
             self.frozen = self._training.hash(made_of)
             self.save()
 
@@ -245,7 +248,7 @@ class HostParty:
         assert self._training is not None
         if collect.chunk >= self._training.chunks:
             return Refused(f"chunk {collect.chunk} of {self._training.chunks}")
-        first, values, present = self._training.chunk(collect.chunk)
+        first, values, present = self._training.chunk(collect.chunk, self._counted)
         return Chunk(self.name, self.signed.plan.run, self.frozen, collect.chunk, first, values, present)
 
     def save(self) -> None:
@@ -256,6 +259,8 @@ class HostParty:
             "loss": self.loss,
             "frozen": self.frozen,
             "first_sweep_ms": self._first_sweep_ms,
+            "moved_ms": self._moved_ms,
+            "counted": self._counted,
             "counts": self.counts,
             "longest_wait_s": self.longest_wait_s,
             "plan": self.signed.text() if self.signed else "",
@@ -316,7 +321,8 @@ class HostParty:
         values = saved.values
         self.steps, self.loss, self.frozen = values["steps"], values["loss"], values["frozen"]
         self.counts, self.longest_wait_s = values["counts"], values["longest_wait_s"]
-        self._first_sweep_ms = values["first_sweep_ms"]
+        self._first_sweep_ms, self._moved_ms = values["first_sweep_ms"], values["moved_ms"]
+        self._counted = values["counted"]
         self.guests = {
             name: GuestKnown(**{**known, "swept": set(known["swept"])}) for name, known in values["guests"].items()
         }

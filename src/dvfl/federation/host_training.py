@@ -1,6 +1,7 @@
 """A real host's network and the row registers it learns from."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,11 @@ class HostTraining:
         return -(-self._plan.all_slots // self._rows)
 
     @torch.no_grad()
-    def chunk(self, number: int) -> tuple[int, NDArray[np.float32], NDArray[np.uint8]]:
-        """First slot, encodings (slots, W_h), and who is in them (slots, guests)."""
+    def chunk(self, number: int, counted: Sequence[str]) -> tuple[int, NDArray[np.float32], NDArray[np.uint8]]:
+        """First slot, encodings (slots, W_h), and who of those that count is in them (slots, guests)."""
         first = number * self._rows
         b, present = self.table.inputs(np.arange(first, min(self._plan.all_slots, first + self._rows), dtype=np.int32))
+        present &= np.array([name in counted for name in self._numbers])
         heard = None if present.all() else torch.from_numpy(present)
         return first, self.host.encode(torch.from_numpy(b), heard)[0].numpy(), present[0].astype(np.uint8)
 
