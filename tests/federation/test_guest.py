@@ -33,7 +33,9 @@ def made(storage: MemoryStorage | None = None, now_ms: int = 1000, said: list[st
     table, test = tables()
     disk = storage or MemoryStorage()
     log = (said if said is not None else []).append
-    return GuestParty("guest-1", table, test, disk, plan_key().public_key(), now_ms=now_ms, log=log, lineage=77)
+    return GuestParty(
+        "guest-1", table, test, disk, plan_key().public_key(), federation="f" * 64, now_ms=now_ms, log=log, lineage=77
+    )
 
 
 def welcome(plan: Plan | None, *, revision: int = 1, key: Ed25519PrivateKey | None = None, **change: Any) -> Welcome:
@@ -67,6 +69,14 @@ def test_a_forged_plan_is_dropped_and_logged() -> None:
     assert guest.state == "waiting"
     assert guest.counts["messages_dropped"] == 1
     assert "host-1" in said[0] and "not signed by the owner" in said[0]
+
+
+def test_another_federation_file_is_told_with_both_hashes_and_the_plan_followed() -> None:
+    said: list[str] = []
+    guest = made(said=said)
+    guest.welcomed("host-1", welcome(made_plan(federation="e" * 64)))
+    assert guest.state == "training"
+    assert "federation.toml here (ffffffffffff)" in said[0] and "(eeeeeeeeeeee)" in said[0]
 
 
 def test_a_replayed_plan_changes_nothing() -> None:

@@ -37,7 +37,9 @@ def hello(guest: str, lineage: int = 5, incarnation: int = 100) -> Hello:
 
 def opened(storage: MemoryStorage | None = None, said: list[str] | None = None) -> HostParty:
     log = (said if said is not None else []).append
-    return HostParty("host-1", storage or MemoryStorage(), plan_key().public_key(), now_ms=0, log=log)
+    return HostParty(
+        "host-1", storage or MemoryStorage(), plan_key().public_key(), federation="f" * 64, now_ms=0, log=log
+    )
 
 
 def made(storage: MemoryStorage | None = None, plan: Plan = PLAN, said: list[str] | None = None) -> HostParty:

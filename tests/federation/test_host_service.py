@@ -31,7 +31,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 async def at_work(federation: "Brokered", tmp_path: Path) -> AsyncIterator[HostService]:
     """The host as its process has it."""
     site, key = federation.broker.site, Ed25519PrivateKey.generate().public_key()
-    party = HostParty("host-1", DiskStorage(tmp_path / "state"), key, now_ms=0, log=print)
+    party = HostParty("host-1", DiskStorage(tmp_path / "state"), key, federation="f" * 64, now_ms=0, log=print)
     connection = Connection(site.folder, site.host, site.federation, site.url.removeprefix("tls://"))
     service, stop = HostService(party, list(site.guests), NatsHostLine(connection, 1 << 20), Here()), asyncio.Event()
     task = asyncio.create_task(together(stop, service.run(stop), connection.keep()))

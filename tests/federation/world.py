@@ -226,11 +226,23 @@ class World:
             self.parties[name] = owner
             return OwnerService(owner, {host: _OwnerLine(self, host) for host in self.hosts}, self, self._count)
         if name in self.brokers:
-            host = self.parties[name] = HostParty(name, disk, public, now_ms=self.now_ms(), log=self.said.append)
+            host = self.parties[name] = HostParty(
+                name, disk, public, federation="f" * 64, now_ms=self.now_ms(), log=self.said.append
+            )
             return HostService(host, self.guests, _HostLine(self, name), self)
         table, test = self.tables[name]
         lineage = self.luck.getrandbits(62)
-        guest = GuestParty(name, table, test, disk, public, now_ms=self.now_ms(), log=self.said.append, lineage=lineage)
+        guest = GuestParty(
+            name,
+            table,
+            test,
+            disk,
+            public,
+            federation="f" * 64,
+            now_ms=self.now_ms(),
+            log=self.said.append,
+            lineage=lineage,
+        )
         self.parties[name] = guest
         return GuestService(guest, {host: _GuestLine(self, name, host) for host in self.hosts}, self)
 

@@ -43,11 +43,12 @@ class GuestParty:
         storage: Storage,
         owner_key: Ed25519PublicKey,
         *,
+        federation: str,  # hash of its federation.toml
         now_ms: int,
         log: Callable[[str], None],
         lineage: int,  # a fresh random number, for where no weights were saved
     ) -> None:
-        self._dropped = Dropped(log)
+        self._dropped, self._log, self._federation = Dropped(log), log, federation
         self.name, self._table, self._encode_only, self._storage = name, table, encode_only, storage
         self._owner_key = owner_key
         self.signed: SignedPlan | None = None
@@ -178,6 +179,8 @@ class GuestParty:
         if self.signed is not None:  # the run it knew is retired: a new one begins
             self.epoch, self.iteration, self._loss, self.losses, self.hosts = 0, 0, 0.0, [], {}
         self._training, self.signed = GuestTraining(self.name, kept.plan, self._table), kept
+        if other := kept.plan.other_file(self._federation):
+            self._log(other)
         self.save()
 
     def _restore(self, saved: Checkpoint) -> None:

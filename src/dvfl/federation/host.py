@@ -65,10 +65,11 @@ class HostParty:
         storage: Storage,
         owner_key: Ed25519PublicKey,
         *,
+        federation: str,  # hash of its federation.toml
         now_ms: int,
         log: Callable[[str], None],
     ) -> None:
-        self._dropped = Dropped(log)
+        self._dropped, self._log, self._federation = Dropped(log), log, federation
         self.name, self._storage, self._owner_key = name, storage, owner_key
         self.signed: SignedPlan | None = None
         self.guests: dict[str, GuestKnown] = {}
@@ -310,6 +311,8 @@ class HostParty:
 
     def _begin(self, signed: SignedPlan, now_ms: int) -> None:
         self.signed, self._training = signed, HostTraining(self.name, signed.plan, self._storage, fresh=True)
+        if other := signed.plan.other_file(self._federation):
+            self._log(other)
         self.guests = {
             guest.name: replace(self.guests.get(guest.name, GuestKnown()), epoch=0, iteration=0, sweep="", final=False)
             for guest in signed.plan.guests

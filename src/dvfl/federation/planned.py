@@ -74,6 +74,15 @@ class Plan:
         """Trained on or only encoded."""
         return self.slots + self.encode_slots
 
+    def other_file(self, own: str) -> str:
+        """What to say to a party whose federation.toml, of this hash, is not the one the plan was made from."""
+        if own == self.federation:
+            return ""
+        return (
+            f"federation.toml here ({own[:12]}) is not the one that the plan was made from ({self.federation[:12]});"
+            " the plan is followed, get the newest file from the owner"
+        )
+
     @property
     def hash(self) -> str:
         """SHA-256 of the plan as canonical JSON, in hexadecimal."""

@@ -68,6 +68,7 @@ def run_guest(folder: Path) -> None:
             test,
             storage,
             federation.key(),
+            federation=federation.hash,
             now_ms=here.now_ms(),
             log=say,
             lineage=secrets.randbits(62),
@@ -92,7 +93,9 @@ def run_host(folder: Path) -> None:
     here = Here()
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
-        host = HostParty(party.party, storage, federation.key(), now_ms=here.now_ms(), log=say)
+        host = HostParty(
+            party.party, storage, federation.key(), federation=federation.hash, now_ms=here.now_ms(), log=say
+        )
         guests = list(federation.guests)
         site = Site(federation.name, party.party, tuple(guests), federation.owner, folder, party.broker.listen)
         broker = Broker(site, server)
