@@ -77,13 +77,14 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _table(statuses: list[dict[str, Any]]) -> Table:
-    table = Table("party", "state", "epoch", "loss", "oldest register", "sent", "received", "dropped", "restarts")
+    table = Table("party", "state", "epoch", "loss", "oldest", "sent", "received", "dropped", "restarts", box=None)
     for status in statuses:
         ages = [age for age in (status.get("ages_s") or {}).values() if age is not None]
-        silent = status.get("seen_s", 0) > 10
+        silent = status.get("running", True) and status.get("seen_s", 0) > 10
+        note = " (left)" if not status.get("running", True) else " (silent)" if silent else ""
         table.add_row(
             status["party"],
-            f"{status['state']}{' (silent)' if silent else ''}",
+            f"{status['state']}{note}",
             f"{status['epoch']}/{status['epochs']}" if "epoch" in status else "",
             f"{status['loss']:.4f}" if status.get("loss") is not None else "",
             f"{max(ages):.0f} s" if ages else "",

@@ -149,7 +149,8 @@ def _process(folder: Path, now: datetime) -> str:
     try:
         told = json.loads((folder / STATUS).read_text())
         silent = now.timestamp() - (folder / STATUS).stat().st_mtime
-        return f"runs: {told['state']}" if silent < _SILENT_S else f"does not run; {told['state']} when it last did"
+        runs = told.get("running", True) and silent < _SILENT_S
+        return f"runs: {told['state']}" if runs else f"does not run; {told['state']} when it last did"
     except (OSError, ValueError, KeyError, TypeError):
         return "never ran here"
 

@@ -51,11 +51,17 @@ def run(service: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
 
 
 async def report(folder: Path, status: Callable[[], dict[str, Any]]) -> None:
-    """Writes how the party is doing into its folder, again and again."""
+    """Writes how the party is doing into its folder, again and again, and a last time when it leaves."""
+    running = True
     while True:
         with suppress(OSError):  # a full disk is the checkpoint's to report
-            write_json(folder / STATUS, {**status(), "pid": os.getpid()})
-        await asyncio.sleep(_STATUS_S)
+            write_json(folder / STATUS, {**status(), "pid": os.getpid(), "running": running})
+        if not running:
+            return
+        try:
+            await asyncio.sleep(_STATUS_S)
+        except asyncio.CancelledError:
+            running = False
 
 
 def say(text: str) -> None:
