@@ -12,10 +12,9 @@ from dvfl.federation.process import STATUS, held, report
 
 
 def test_a_folder_is_held_by_one_process_which_the_second_is_told(tmp_path: Path) -> None:
-    with held(tmp_path, "guest-1"):
-        with pytest.raises(RunFailed, match=rf"guest-1 runs already on .* \(process {os.getpid()}\)"):
-            with held(tmp_path, "guest-1"):
-                pass
+    told = rf"guest-1 runs already on .* \(process {os.getpid()}\)"
+    with held(tmp_path, "guest-1"), pytest.raises(RunFailed, match=told), held(tmp_path, "guest-1"):
+        pass
     with held(tmp_path, "guest-1"):
         pass
 
