@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -100,34 +101,31 @@ def test_it_finishes_whatever_dies_and_comes_back(block: int) -> None:
         check(run(seed), f"seed {seed}:")
 
 
-@pytest.mark.parametrize("name", ["guest-1", "host-1", "owner"])
-@pytest.mark.parametrize("moment", [0.3, 1.0, 2.0, 4.0, 8.0])
-def test_it_finishes_when_one_is_killed_at_any_moment(name: str, moment: float) -> None:
+def struck(strike: Callable[[World, str], None], name: str, moment: float) -> World:
+    """A run in which something happens to one party, which is started again two seconds later."""
+
     async def story() -> World:
         world = started()
         await asyncio.sleep(moment)
-        world.kill(name)
+        strike(world, name)
         await asyncio.sleep(2.0)
         world.start(name)
         await until_done(world)
         return world
 
-    check(simulate(story))
+    return simulate(story)
+
+
+@pytest.mark.parametrize("name", ["guest-1", "host-1", "owner"])
+@pytest.mark.parametrize("moment", [0.3, 1.0, 2.0, 4.0, 8.0])
+def test_it_finishes_when_one_is_killed_at_any_moment(name: str, moment: float) -> None:
+    check(struck(World.kill, name, moment))
 
 
 @pytest.mark.parametrize("moment", [0.5, 1.5, 3.0, 6.0])
 @pytest.mark.parametrize("name", ["guest-1", "host-1"])
 def test_it_finishes_when_one_loses_its_disk(name: str, moment: float) -> None:
-    async def story() -> World:
-        world = started()
-        await asyncio.sleep(moment)
-        world.lose_disk(name)
-        await asyncio.sleep(1.0)
-        world.start(name)
-        await until_done(world)
-        return world
-
-    world = simulate(story)
+    world = struck(World.lose_disk, name, moment)
     assert not world.failed
     assert world.finished
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dvfl.parties.lateness import BLOCK, FullPost, Lateness, Post, lags
+from dvfl.parties.lateness import BLOCK, FullPost, Lags, Lateness, Post, lags
 from dvfl.parties.registers import NEVER, Register, Stamp, held
 
 Numbers = NDArray[np.int64]
@@ -28,7 +28,7 @@ def some(rounds: int, replicas: int, seed: int) -> Numbers:
 
 
 def post(*lateness: Lateness | None) -> Post:
-    return Post(lateness, range(len(lateness)), GUESTS, HOSTS)
+    return Post(Lags(lateness, range(len(lateness)), GUESTS, HOSTS))
 
 
 def one_by_one(sent: Numbers, lateness: Lateness, seed: int, link: str) -> list[list[int]]:
@@ -139,7 +139,7 @@ def test_duplicates_alone_change_nothing_that_a_register_holds() -> None:
 def test_a_replica_meets_the_same_luck_alone_and_in_a_stack() -> None:
     sent = some(30, 3, 0)
     together = post(Lateness(1), None, Lateness(0, 4, 4)).deliver(sent)
-    alone = Post([Lateness(0, 4, 4)], [2], GUESTS, HOSTS).deliver(sent[:, 2:])
+    alone = Post(Lags([Lateness(0, 4, 4)], [2], GUESTS, HOSTS)).deliver(sent[:, 2:])
     np.testing.assert_array_equal(together[:, 2:], alone)
     np.testing.assert_array_equal(together[:, 1], sent[:, 1])
 
@@ -180,7 +180,7 @@ def test_who_changes_an_answer_does_not_change_what_is_on_its_way() -> None:
 
 
 def full_post(*lateness: Lateness | None) -> FullPost:
-    return FullPost(lateness, range(len(lateness)), GUESTS, HOSTS)
+    return FullPost(Lags(lateness, range(len(lateness)), GUESTS, HOSTS))
 
 
 def brought(arrived: Numbers, *link: int) -> list[list[int]]:

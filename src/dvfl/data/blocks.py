@@ -14,7 +14,7 @@ from pyarrow import types
 
 from dvfl.data.csv_blocks import kind_of_text, text_blocks, values_of_text
 from dvfl.data.kinds import Kind
-from dvfl.data.reading import check_file, first_line, offer
+from dvfl.data.reading import check_file, first_line, naming, offer
 from dvfl.errors import UserError
 
 VALUES = 1 << 20  # of a block of Parquet, about
@@ -123,10 +123,7 @@ def _check_names(path: Path, id_column: str, names: list[str]) -> None:
 def _reading(path: Path, suffix: str) -> Iterator[None]:
     """Turns what goes wrong while reading into one line that names the file."""
     try:
-        yield
-    except UserError as error:
-        if str(path) in str(error):
-            raise
-        raise UserError(f"{path}: {error}") from error
+        with naming(path):
+            yield
     except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
         raise UserError(f"{path} cannot be read as {suffix}: {first_line(error)}") from error

@@ -4,7 +4,8 @@ import gzip
 import io
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,3 +164,14 @@ def _is_whole_number(ids: pd.Series) -> bool:
 
 def _is_whole_text(ids: pd.Series) -> bool:
     return bool(ids.str.fullmatch(WHOLE).all())
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Puts the file's name before an error that does not have it."""
+    try:
+        yield
+    except UserError as error:
+        if str(path) in str(error):
+            raise
+        raise UserError(f"{path}: {error}") from error

@@ -48,7 +48,7 @@ class GuestParty:
         log: Callable[[str], None],
         lineage: int,  # a fresh random number, for where no weights were saved
     ) -> None:
-        self._dropped, self._log, self._federation = Dropped(log), log, federation
+        self._log, self._federation = log, federation
         self.name, self._table, self._encode_only, self._storage = name, table, encode_only, storage
         self._owner_key = owner_key
         self.signed: SignedPlan | None = None
@@ -56,6 +56,7 @@ class GuestParty:
         self.epoch = self.iteration = 0  # finished epochs, and finished iterations of the one that runs
         self.losses: list[float] = []
         self.counts = {"messages_sent": 0, "messages_received": 0, "messages_dropped": 0}
+        self.drop = Dropped(self.counts, log)
         self.longest_wait_s = 0.0
         self._loss = 0.0
         self._training: GuestTraining | None = None
@@ -117,11 +118,6 @@ class GuestParty:
                 self._take(newer(self.signed, read_plan(welcome.plan, self._owner_key)))
             except BadPlan as error:
                 self.drop(host, error)
-
-    def drop(self, sender: str, reason: object) -> None:
-        """Counts and logs a message that is not believed."""
-        self.counts["messages_dropped"] += 1
-        self._dropped(sender, reason)
 
     def train(self) -> Encodings | None:
         """The next rounds, as many as one message holds; that message, in an epoch that pushes."""
@@ -186,7 +182,8 @@ class GuestParty:
     def _restore(self, saved: Checkpoint) -> None:
         values = saved.values
         self.epoch, self.iteration, self._loss = values["epoch"], values["iteration"], values["loss"]
-        self.losses, self.counts = values["losses"], values["counts"]
+        self.losses = values["losses"]
+        self.counts.update(values["counts"])
         self.longest_wait_s = values["longest_wait_s"]
         if values["plan"]:
             self.signed = read_plan(values["plan"], self._owner_key)

@@ -69,13 +69,14 @@ class HostParty:
         now_ms: int,
         log: Callable[[str], None],
     ) -> None:
-        self._dropped, self._log, self._federation = Dropped(log), log, federation
+        self._log, self._federation = log, federation
         self.name, self._storage, self._owner_key = name, storage, owner_key
         self.signed: SignedPlan | None = None
         self.guests: dict[str, GuestKnown] = {}
         self.steps, self.frozen = 0, ""
         self.loss: float | None = None
         self.counts = dict.fromkeys(_COUNTS, 0)
+        self.drop = Dropped(self.counts, log)
         self.longest_wait_s = 0.0
         self._first_sweep_ms = 0
         self._moved_ms = now_ms  # when a message last came, or the run began
@@ -152,11 +153,6 @@ class HostParty:
             return "dropped"
         self.counts[f"messages_{written}"] += 1
         return written
-
-    def drop(self, sender: str, reason: object) -> None:
-        """Counts and logs a message that is not believed."""
-        self.counts["messages_dropped"] += 1
-        self._dropped(sender, reason)
 
     def place(self, guest: str) -> tuple[str, int]:
         """How far it has read a guest's stream: the stream's identity and the last message's number."""
@@ -323,7 +319,8 @@ class HostParty:
     def _restore(self, saved: Checkpoint) -> None:
         values = saved.values
         self.steps, self.loss, self.frozen = values["steps"], values["loss"], values["frozen"]
-        self.counts, self.longest_wait_s = values["counts"], values["longest_wait_s"]
+        self.counts.update(values["counts"])
+        self.longest_wait_s = values["longest_wait_s"]
         self._first_sweep_ms, self._moved_ms = values["first_sweep_ms"], values["moved_ms"]
         self._counted = values["counted"]
         self.guests = {

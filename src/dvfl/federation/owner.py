@@ -53,12 +53,12 @@ class OwnerParty:
         now_ms: int,
         log: Callable[[str], None],
     ) -> None:
-        self._dropped = Dropped(log)
         self.name, self._labels, self._test, self._settings = name, labels, test, settings
         self._key, self._storage, self._collect_deadline_s = key, storage, collect_deadline_s
         self.statuses: dict[str, Status] = {}
         self.collected: dict[str, Collected] = {}
         self.counts = {"messages_sent": 0, "messages_received": 0, "messages_dropped": 0}
+        self.drop = Dropped(self.counts, log)
         self.longest_wait_s = 0.0
         self.state: State = "phase 1"
         self.score: float | None = None  # accuracy in percent, or R2, on rows that were only ever encoded
@@ -151,11 +151,6 @@ class OwnerParty:
         self._storage.put(_chunk(host, answer.chunk), encode(answer))
         known.have.add(answer.chunk)
 
-    def drop(self, sender: str, reason: object) -> None:
-        """Counts and logs a message that is not believed."""
-        self.counts["messages_dropped"] += 1
-        self._dropped(sender, reason)
-
     def settle(self, *, now_ms: int) -> None:
         """Goes on where it is time: when all that is wanted is there, or at a deadline with a quorum."""
         if self.state == "phase 1":
@@ -222,7 +217,8 @@ class OwnerParty:
                 " put the old ones back, or remove the state folder for a new run"
             )
         self.resumed_done = values["state"] == "done"
-        self.state, self.score, self.counts = values["state"], values["score"], values["counts"]
+        self.state, self.score = values["state"], values["score"]
+        self.counts.update(values["counts"])
         self.longest_wait_s = values["longest_wait_s"]
         for host, (frozen, chunks) in values["collected"].items():
             have = {chunk for chunk in range(chunks) if self._storage.get(_chunk(host, chunk)) is not None}

@@ -44,24 +44,12 @@ def run_guest(folder: Path) -> None:
         storage = DiskStorage(folder / "state")
         saved = storage.load()
         schema = saved.values["schema"] if saved else None
-        table = open_table(
-            folder / data.table,
-            id_column=data.id,
-            slots=folder / data.slots,
-            prepared=folder / "state" / "table",
-            values=entry.values,
-            schema=schema,
-        )
+        read = partial(open_table, id_column=data.id, slots=folder / data.slots, values=entry.values)
+        table = read(folder / data.table, prepared=folder / "state" / "table", schema=schema)
         test = None
         if data.test_table is not None:
-            test = open_table(
-                folder / data.test_table,
-                id_column=data.id,
-                slots=folder / data.slots,
-                prepared=folder / "state" / "test_table",
-                values=entry.values,
-                schema=table.schema,
-            )
+            prepared = folder / "state" / "test_table"
+            test = read(folder / data.test_table, prepared=prepared, schema=table.schema)
         guest = GuestParty(
             party.party,
             table,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dvfl.data.blocks import TableFile, open_blocks
 from dvfl.data.columns import Column, ColumnEncoder
 from dvfl.data.kinds import PLURAL, Kind
-from dvfl.data.reading import check_file
+from dvfl.data.reading import check_file, naming
 from dvfl.data.survey import Survey
 from dvfl.errors import UserError
 from dvfl.federation.slots import find_slots
@@ -95,7 +95,7 @@ def open_table(
     }
     about = _prepared_before(prepared, origin, schema)
     if about is None:
-        with _writing(prepared), _naming(path):
+        with _writing(prepared), naming(path):
             file, ids = open_blocks(path, id_column, None if schema is None else _kinds(schema))
             found = find_slots(ids, path, id_column, slots)
             del ids  # they may be as large as a column of text, and the columns come next
@@ -108,7 +108,7 @@ def open_table(
 def survey_table(path: Path, *, id_column: str, values: Values, schema: Schema | None) -> Surveyed:
     """What `open_table` would find, without preparing or writing anything."""
     check_file(path)
-    with _naming(path):
+    with naming(path):
         file, ids = open_blocks(path, id_column, None if schema is None else _kinds(schema))
         encoder, now = _learn(file, values, schema)
     return Surveyed(len(ids), encoder.width, now, ids)
@@ -219,16 +219,6 @@ def _fingerprint(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
     return {"size": state.st_size, "modified_ns": state.st_mtime_ns, "sha256_of_ends": digest.hexdigest()}
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except UserError as error:
-        if str(path) in str(error):
-            raise
-        raise UserError(f"{path}: {error}") from error
 
 
 @contextmanager

@@ -59,6 +59,7 @@ class Lags:
         self._links = [f"{guest}>{host}" for host in hosts for guest in guests]
         self._copies = 2 if any(one.duplicate for one in self._lateness) else 1
         self.longest = max((one.longest for one in self._lateness), default=0)
+        self.shape = (len(self._seeds), len(hosts), len(guests))
         self.links = len(self._seeds) * len(self._links)
         self.round = 0  # rounds so far
         self._drawn: tuple[int, NDArray[np.int32]] | None = None  # the last block and its lags
@@ -101,17 +102,11 @@ class Lags:
 class Post:
     """Messages on their way from guests to hosts: the newest that arrives in each round, where some are late."""
 
-    def __init__(
-        self,
-        lateness: Sequence[Lateness | None],
-        seeds: Sequence[int],
-        guests: Sequence[str],
-        hosts: Sequence[str],
-    ) -> None:
-        self._lags = Lags(lateness, seeds, guests, hosts)
-        self.longest = self._lags.longest
-        shape = (self.longest, len(seeds), len(hosts), len(guests))
-        self._pending = np.full(shape, NEVER, np.int64)  # the newest that is due in each of the next rounds
+    def __init__(self, lags: Lags) -> None:
+        self._lags, self.longest = lags, lags.longest
+        self._pending = np.full(
+            (self.longest, *lags.shape), NEVER, np.int64
+        )  # the newest that is due in each of the next rounds
 
     def deliver(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
         """The newest batch number that arrives in each round, NEVER where nothing does.
@@ -142,15 +137,8 @@ class Post:
 class FullPost:
     """The same, but every message that arrives, since each brings other rows."""
 
-    def __init__(
-        self,
-        lateness: Sequence[Lateness | None],
-        seeds: Sequence[int],
-        guests: Sequence[str],
-        hosts: Sequence[str],
-    ) -> None:
-        self._lags = Lags(lateness, seeds, guests, hosts)
-        self.longest = self._lags.longest
+    def __init__(self, lags: Lags) -> None:
+        self._lags, self.longest = lags, lags.longest
         self._pending = np.zeros((3, 0), np.int64)  # of each message: in how many rounds it is due, link, number
 
     def deliver(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
 from dvfl.parties.host import Host
-from dvfl.parties.lateness import FullPost, Post
+from dvfl.parties.lateness import FullPost, Lags, Post
 from dvfl.parties.registers import NEVER
 from dvfl.parties.replay import BatchStore, Numbers
 from dvfl.parties.schedules import rates
@@ -66,10 +66,10 @@ class HostPhase:
         ]
         self.holding: Holding
         if by_row:
-            every = FullPost(late, stack.seeds, guests, names) if self._longest else None
+            every = FullPost(Lags(late, stack.seeds, guests, names)) if self._longest else None
             self.holding = RowTables(stack, self.stores, self.capacity, rows, every)
         else:
-            newest = Post(late, stack.seeds, guests, names) if self._longest else None
+            newest = Post(Lags(late, stack.seeds, guests, names)) if self._longest else None
             self.holding = BatchRegisters(stack, self.stores, self.capacity, self._iterations, newest)
         links = [f"{guest}>{host}" for host in names for guest in guests]
         self.links = chains("connection", faults, stack.seeds, links) if self.wanted else None
