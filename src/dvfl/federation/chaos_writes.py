@@ -129,15 +129,22 @@ def _fate(message: Encodings, plan: Plan, known: GuestKnown, arrays: TableArrays
     older = (incarnations < stamp) | ((incarnations == stamp) & (steps < step))
     if not older.any():
         return "applied" if ((incarnations == stamp) & (steps == step)).all() else "superseded"
-    if known.whole:  # a whole sweep is the same however often it is repeated
-        repeated = message.sweep is not None and message.sweep.encoder == known.sweep
-        return "superseded" if repeated else "lost"
-    return "too_late" if frozen else "lost"
+    if not known.whole:
+        return "too_late" if frozen else "lost"
+    # A whole sweep is the same however often it is repeated: any of its rounds will do.
+    repeated = message.sweep is not None and message.sweep.encoder == known.sweep
+    return "superseded" if repeated and _swept(steps, plan).all() else "lost"
 
 
 def _stale(arrays: TableArrays, plan: Plan) -> int:
     """Slots that are held, but not from a final sweep."""
-    return int(((arrays.incarnations[:] > 0) & (arrays.steps[:] >> 32 <= plan.guest_epochs)).sum())
+    return int(((arrays.incarnations[:] > 0) & ~_swept(arrays.steps[:], plan)).sum())
+
+
+def _swept(steps: np.ndarray, plan: Plan) -> np.ndarray:
+    """Which of these steps are of a final sweep: it comes after all epochs of training."""
+    swept: np.ndarray = steps >> 32 > plan.guest_epochs
+    return swept
 
 
 @asynccontextmanager
