@@ -13,9 +13,9 @@ from nats.errors import Error as NatsError
 
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
-from dvfl.federation.line import Here
 from dvfl.federation.nats_line import Connection, NatsHostLine
 from dvfl.federation.storage import DiskStorage
+from dvfl.federation.surroundings import Here
 from dvfl.federation.tasks import together
 from dvfl.federation.wire import Hello, Welcome, decode, encode
 

@@ -173,6 +173,9 @@ class World:
     def now_ms(self) -> int:
         return EPOCH_MS + round(1000 * asyncio.get_running_loop().time())
 
+    def awake_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
     async def work(self, task: Callable[[], Result]) -> Result:
         await asyncio.sleep(self.luck.uniform(0.001, 0.05))
         return task()

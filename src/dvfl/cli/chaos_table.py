@@ -29,9 +29,8 @@ def _lines(report: dict[str, Any]) -> list[str]:
     lines = [
         f"{report['instant_restarts']} kills with a restart at once; parties were started again {restarts['counted']}"
         f" times, {len(restarts['not_resumed'])} of them not from where they were",
-        f"longest wait of any party {report['longest_wait_s']:.1f} s, longest stop"
-        f" {report['waits']['any party']['longest_stop_s']:.1f} s; the deadline of a wait is"
-        f" {report['wait_deadline_s']:.0f} s",
+        f"longest wait of any party {report['longest_wait_s']:.1f} s, of {report['wait_deadline_s']:.0f} s that it may"
+        f" take; longest stop {report['longest_stop_s']:.1f} s",
         f"messages at hosts: {messages['applied']} applied, {messages['superseded']} superseded,"
         f" {messages['dropped']} dropped",
         f"acknowledged writes: {writes['checked']} checked, {writes['applied']} in the tables as they are,"

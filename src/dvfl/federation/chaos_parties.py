@@ -31,7 +31,7 @@ class Tally:
     instant: int = 0  # kills with a restart at once
     dead: dict[str, int] = field(default_factory=dict)  # for good, and in which epoch
     recovery_s: dict[str, list[float]] = field(default_factory=dict)
-    stopped_s: dict[str, float] = field(default_factory=dict)  # the longest stop of each party
+    longest_stop_s: float = 0.0  # of any party
     restarts: int = 0
     ended: list[str] = field(default_factory=list)  # parties that ended by themselves, with their last words
 
@@ -167,7 +167,7 @@ class Parties:
             return
         self._supervisor.processes[party].send_signal(signal.SIGCONT)
         stopped = round(time.monotonic() - since, 2)
-        self.tally.stopped_s[party] = max(stopped, self.tally.stopped_s.get(party, 0.0))
+        self.tally.longest_stop_s = max(stopped, self.tally.longest_stop_s)
         self._await_return(kind, party)
 
     def _start_again(self, kind: Kind, party: str) -> None:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping
 
 from dvfl.federation.guest import GuestParty
-from dvfl.federation.line import GuestLine, Surroundings
+from dvfl.federation.line import GuestLine
+from dvfl.federation.surroundings import Surroundings, awaited
 from dvfl.federation.tasks import together
 from dvfl.federation.wire import BadMessage, Encodings, Refused, Welcome, decode, encode
 
@@ -47,10 +48,8 @@ class GuestService:
     async def _hello(self, host: str) -> None:
         async with self._lock:
             data = encode(self.party.hello())
-        before = self._here.now_ms()
-        reply = await self._lines[host].hello(data)
+        reply = await awaited(self.party, self._here, self._lines[host].hello(data))
         async with self._lock:
-            self._note_wait(before)
             self._up[host] = reply is not None
             if reply is None:
                 return
@@ -82,9 +81,8 @@ class GuestService:
 
     async def _push(self, message: Encodings, hosts: list[str]) -> None:
         data = encode(message)
-        before = self._here.now_ms()
-        sent = await asyncio.gather(*(self._lines[host].push(data) for host in hosts))
-        self._note_wait(before)
+        pushes = asyncio.gather(*(self._lines[host].push(data) for host in hosts))
+        sent = await awaited(self.party, self._here, pushes)
         for host, through in zip(hosts, sent, strict=True):
             self.party.counts["messages_sent" if through else "messages_dropped"] += 1
             self._up[host] = self._up[host] and through
@@ -104,10 +102,5 @@ class GuestService:
             await self._push(message, [host])
             if not self._up[host]:
                 return
-        before = self._here.now_ms()
-        await self._lines[host].flushed()
-        self._note_wait(before)
+        await awaited(self.party, self._here, self._lines[host].flushed())
         self._swept[host] = final, self._here.now_ms()
-
-    def _note_wait(self, since_ms: int) -> None:
-        self.party.longest_wait_s = max(self.party.longest_wait_s, (self._here.now_ms() - since_ms) / 1000)

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TypeVar
 
 from dvfl.federation.host import HostParty
-from dvfl.federation.line import HostLine, Surroundings
+from dvfl.federation.line import HostLine
+from dvfl.federation.surroundings import Surroundings, awaited
 from dvfl.federation.tasks import together
 from dvfl.federation.wire import BadMessage, Collect, Hello, Message, Refused, Tell, decode, encode
 
@@ -89,9 +90,7 @@ class HostService:
         """Takes what comes from one guest's stream, from where the checkpoint says."""
         while True:
             stream, sequence = self.party.place(guest)
-            before = self._here.now_ms()
-            post = await self._line.fetch(guest, stream, sequence)
-            self._note_wait(before)
+            post = await awaited(self.party, self._here, self._line.fetch(guest, stream, sequence))
             if post is None or self.party.signed is None:
                 await asyncio.sleep(_IDLE_S)
                 continue
@@ -112,6 +111,3 @@ class HostService:
                     await self._here.work(self.party.save)
                     self._saved_ms = self._here.now_ms()
             await asyncio.sleep(0 if count else _IDLE_S)
-
-    def _note_wait(self, since_ms: int) -> None:
-        self.party.longest_wait_s = max(self.party.longest_wait_s, (self._here.now_ms() - since_ms) / 1000)

@@ -1,14 +1,10 @@
-"""What a party needs of the line to a broker, whatever carries it; and the surroundings it works in.
+"""What a party needs of the line to a broker, whatever carries it.
 
 A line never raises for what a network does: what did not get through in time is None or False.
 """
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol, TypeVar
-
-Result = TypeVar("Result")
+from typing import NamedTuple, Protocol
 
 REQUEST_S = 5.0  # an answer that takes longer does not come
 
@@ -49,20 +45,3 @@ class OwnerLine(Protocol):
 
     async def tell(self, data: bytes) -> bytes | None: ...
     async def collect(self, data: bytes) -> bytes | None: ...
-
-
-class Surroundings(Protocol):
-    """The clock on the wall, and somebody to do the computing while the party goes on listening."""
-
-    def now_ms(self) -> int: ...
-    async def work(self, task: Callable[[], Result]) -> Result: ...
-
-
-class Here:
-    """This machine: its clock, and a thread."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    async def work(self, task: Callable[[], Result]) -> Result:
-        return await asyncio.to_thread(task)

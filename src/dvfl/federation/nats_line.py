@@ -26,6 +26,7 @@ _TROUBLE = (NatsError, OSError, asyncio.TimeoutError, asyncio.InvalidStateError)
 _CONNECT_S = 3  # for each step of it
 _PATIENCE_S = 10.0  # for all of them
 _RETRY_S = 0.5
+_ANSWER_S = REQUEST_S - 0.5  # given up a little before, so that with all that is around it the deadline is kept
 _LOOK_S = 0.1
 WINDOW = 32  # messages under way without an acknowledgement
 _FETCHED = 16  # messages read at a time, a few megabytes
@@ -94,7 +95,8 @@ class Connection:
         if client is None:
             return None
         with suppress(*_TROUBLE):
-            return (await client.request(subject, data, timeout=REQUEST_S)).data
+            async with asyncio.timeout(_ANSWER_S):  # sending, too, can wait for good
+                return (await client.request(subject, data, timeout=_ANSWER_S)).data
         return None
 
 
@@ -149,7 +151,8 @@ class NatsHostLine:
 
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         try:
-            return await self._fetch(guest, stream, sequence)
+            async with asyncio.timeout(_ANSWER_S):
+                return await self._fetch(guest, stream, sequence)
         except _TROUBLE:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # nats-py makes an error of it once the connection is closed
@@ -187,7 +190,7 @@ class NatsHostLine:
 
     async def _open(self, client: Client, guest: str, stream: str, sequence: int) -> tuple[Any, str, int]:
         """A reader of the guest's stream from that place on, or from its start where it is another stream."""
-        js = client.jetstream(timeout=REQUEST_S)
+        js = client.jetstream(timeout=_ANSWER_S)
         identity = await ensure_stream(js, guest, self._stream_bytes, MAX_MESSAGE)
         end = (await js.stream_info(stream_name(guest))).state.last_seq
         last = sequence if identity == stream and sequence <= end else 0  # after a loss of power the end may be earlier

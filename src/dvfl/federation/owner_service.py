@@ -1,11 +1,12 @@
 """The owner at work: tells hosts the plan, watches, collects, trains its head, and writes the result."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
-from dvfl.federation.line import OwnerLine, Surroundings
+from dvfl.federation.line import OwnerLine
 from dvfl.federation.owner import OwnerParty
+from dvfl.federation.surroundings import Surroundings, awaited
 from dvfl.federation.tasks import together
 from dvfl.federation.wire import BadMessage, Chunk, Refused, Status, decode, encode
 
@@ -35,7 +36,7 @@ class OwnerService:
         while True:
             async with self._lock:
                 data = encode(self.party.tell())
-            reply = await self._asked(self._lines[host].tell, data)
+            reply = await awaited(self.party, self._here, self._lines[host].tell(data))
             async with self._lock:
                 answer = self._read(host, reply, Status)
                 if isinstance(answer, Status | Refused):
@@ -50,7 +51,7 @@ class OwnerService:
             wanted = self.party.wanted(host)
         if wanted is None:
             return False
-        reply = await self._asked(self._lines[host].collect, encode(wanted))
+        reply = await awaited(self.party, self._here, self._lines[host].collect(encode(wanted)))
         async with self._lock:
             answer = self._read(host, reply, Chunk)
             if isinstance(answer, Chunk | Refused):
@@ -70,13 +71,6 @@ class OwnerService:
                     self._finished(self.party)
                     reported = True
             await asyncio.sleep(0 if training else 0.1)
-
-    async def _asked(self, ask: Callable[[bytes], Awaitable[bytes | None]], data: bytes) -> bytes | None:
-        before = self._here.now_ms()
-        reply = await ask(data)
-        waited = (self._here.now_ms() - before) / 1000
-        self.party.longest_wait_s = max(self.party.longest_wait_s, waited)
-        return reply
 
     def _read(self, host: str, reply: bytes | None, kind: type) -> object:
         if reply is None:

@@ -18,7 +18,6 @@ from dvfl.federation.guest_service import GuestService
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
 from dvfl.federation.labels import open_labels
-from dvfl.federation.line import Here
 from dvfl.federation.nats_line import Connection, NatsGuestLine, NatsHostLine, NatsOwnerLine
 from dvfl.federation.owner import OwnerParty
 from dvfl.federation.owner_service import OwnerService
@@ -26,6 +25,7 @@ from dvfl.federation.process import held, report, run, say
 from dvfl.federation.results import result
 from dvfl.federation.settings import Federation, read_federation, read_guest, read_host, read_owner
 from dvfl.federation.storage import DiskStorage
+from dvfl.federation.surroundings import Here
 from dvfl.federation.table import open_table
 from dvfl.federation.tasks import together
 from dvfl.files import write_json
