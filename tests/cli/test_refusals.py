@@ -180,5 +180,11 @@ def test_labels_without_tables(refusal: Refusal, tables: dict[str, Path]) -> Non
 
 
 def test_a_data_set_and_tables_at_once(refusal: Refusal, tables: dict[str, Path]) -> None:
-    given = ("--table", tables["bank"], "--labels", tables["labels"], "--id", "id", "--dataset", "digits")
-    assert "--dataset does not go with --table" in refusal(*given)
+    given = ("--table", tables["bank"], "--labels", tables["labels"], "--id", "id")
+    assert "--dataset does not go with --table" in refusal(*given, "--dataset", "digits")
+    assert "--rows does not go with --table" in refusal(*given, "--rows", "100")
+
+
+@pytest.mark.parametrize("rows", [5, 1438])
+def test_a_number_of_rows_that_is_not_there(refusal: Refusal, rows: int) -> None:
+    assert f"--rows {rows}: from 64 to 1437" in refusal("--rows", str(rows))

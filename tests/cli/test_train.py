@@ -46,6 +46,13 @@ def test_result_json_has_the_promised_fields(short: tuple[str, ...]) -> None:
     assert seconds["total"] >= max(seconds["guests"], seconds["hosts"], seconds["owner"]) > 0
 
 
+def test_it_trains_on_so_many_rows(short: tuple[str, ...]) -> None:
+    for rows in (64, 640):
+        assert main(["train", *short, "--rows", str(rows), "--out", f"r{rows}"]) == 0
+    few, many = (result(f"r{rows}")["megabytes_sent_per_guest"] for rows in (64, 640))
+    assert isinstance(few, float) and many == pytest.approx(10 * few, rel=0.01)
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_result_json_of_every_strategy_has_the_promised_fields(name: str) -> None:
     few = ["--epochs", "2"]

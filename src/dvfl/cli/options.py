@@ -9,6 +9,7 @@ import torch
 
 from dvfl.data import ColumnEncoder, VerticalData, load, load_tables
 from dvfl.data.outages import read_outages
+from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
 from dvfl.strategies import strategy
@@ -121,7 +122,7 @@ def read_data(plan: Plan) -> tuple[VerticalData, tuple[ColumnEncoder, ...]]:
     d = plan.data
     if "tables" not in d:
         data_dir = Path(d["data_dir"]) if "data_dir" in d else None
-        return load(d["dataset"], data_dir=data_dir, guests=d.get("guests")), ()
+        return fewer_rows(load(d["dataset"], data_dir=data_dir, guests=d.get("guests")), d.get("rows")), ()
     options = {name: d[name] for name in ("missing", "label_column", "task") if name in d}
     loaded = load_tables([Path(path) for path in d["tables"]], Path(d["labels"]), d["id"], **options)
     return loaded.data, loaded.encoders
@@ -168,6 +169,8 @@ def _check_data(data: Mapping[str, Any]) -> None:
     for name in ("dataset", "guests", "data_dir"):
         if name in data:
             raise UserError(f"{_option(name)} does not go with --table: each table given is one guest")
+    if "rows" in data:
+        raise UserError("--rows does not go with --table: all rows with a label are trained on")
 
 
 def chosen_device(name: str) -> str:

@@ -36,6 +36,7 @@ def train(
         bool, typer.Option("--resume", help="Continue the run in --out; options need not be repeated.")
     ] = False,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where prepared data files lie.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Training rows; all unless given.")] = None,
     guests: Annotated[int | None, typer.Option(min=1, help="Number of guests that share the columns.")] = None,
     table: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="A guest's own table, CSV or Parquet. Repeat for each.")
@@ -72,6 +73,7 @@ def train(
     data = {
         "dataset": dataset,
         "data_dir": data_dir,
+        "rows": rows,
         "guests": guests,
         "tables": table or None,
         "labels": labels,
