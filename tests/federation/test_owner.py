@@ -203,6 +203,25 @@ def test_a_killed_owner_goes_on_in_its_training_to_the_same_result() -> None:
     assert again.score == done().score
 
 
+def test_an_owner_that_was_away_at_its_deadline_hears_the_hosts_before_it_decides() -> None:
+    disk = MemoryStorage()
+    made(disk)
+    again = made(disk, now_ms=10**9)
+    again.settle(now_ms=10**9 + 1)
+    assert again.state == "phase 1"
+    again.told("host-1", status("host-1", frozen=HASH, revision=2))
+    again.settle(now_ms=10**9 + 30_000)
+    assert again.state == "collecting"
+
+
+def test_what_was_known_of_hosts_and_guests_outlives_the_owners_process() -> None:
+    disk = MemoryStorage()
+    owner = collected(collecting(disk))
+    owner.settle(now_ms=2)
+    again = made(disk)
+    assert again.statuses == owner.statuses and set(again.statuses) == {"host-1", "host-2"}
+
+
 def test_a_refusal_is_counted_and_changes_nothing() -> None:
     owner = made()
     owner.told("host-1", Refused("no"))

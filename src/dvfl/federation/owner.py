@@ -20,6 +20,8 @@ from dvfl.federation.plan import Phase, Plan, read_plan, sign
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import Chunk, Collect, Refused, Status, Tell, decode, encode
 
+_HEAR_S = 30.0  # for hosts to answer a new process, before it decides without them
+
 State = Literal["phase 1", "collecting", "training", "done"]
 
 
@@ -66,6 +68,7 @@ class OwnerParty:
         self.resumed_done = False  # an earlier process had finished
         self._announced: set[str] = set()  # hosts that this process has heard
         saved = storage.load()
+        self._hears_until_ms = now_ms + (1000 * _HEAR_S if saved else 0.0)
         values = saved.values if saved else {}
         self._begun_ms: int = values.get("begun_ms", now_ms)
         self._collecting_ms: int = values.get("collecting_ms", 0)
@@ -154,7 +157,7 @@ class OwnerParty:
     def settle(self, *, now_ms: int) -> None:
         """Goes on where it is time: when all that is wanted is there, or at a deadline with a quorum."""
         if self.state == "phase 1":
-            late = now_ms - self._begun_ms >= 1000 * self.plan.phase1_deadline_s
+            late = self._late(self._begun_ms, self.plan.phase1_deadline_s, now_ms)
             frozen = [host for host, status in self.statuses.items() if status.frozen]
             if len(frozen) < len(self.plan.hosts) and not late:
                 return
@@ -164,7 +167,7 @@ class OwnerParty:
             self.state = "collecting"
             self.save()
         if self.state == "collecting":
-            late = now_ms - self._collecting_ms >= 1000 * self._collect_deadline_s
+            late = self._late(self._collecting_ms, self._collect_deadline_s, now_ms)
             whole = [host for host, known in self.collected.items() if known.whole]
             if len(whole) < len(self.plan.hosts) and not late:
                 return
@@ -199,6 +202,7 @@ class OwnerParty:
             "counts": self.counts,
             "longest_wait_s": self.longest_wait_s,
             "collected": {host: [known.frozen, known.chunks] for host, known in self.collected.items()},
+            "statuses": {host: encode(status).hex() for host, status in self.statuses.items()},
         }
         self._storage.save(Checkpoint(self._training.state() if self._training else {}, values))
 
@@ -220,12 +224,17 @@ class OwnerParty:
         self.state, self.score = values["state"], values["score"]
         self.counts.update(values["counts"])
         self.longest_wait_s = values["longest_wait_s"]
+        self.statuses = {host: decode(bytes.fromhex(text), Status) for host, text in values["statuses"].items()}
         for host, (frozen, chunks) in values["collected"].items():
             have = {chunk for chunk in range(chunks) if self._storage.get(_chunk(host, chunk)) is not None}
             self.collected[host] = Collected(frozen, chunks, have)
         if self.state in ("training", "done"):
             self._training = self._made_training([host for host, known in self.collected.items() if known.whole])
             self._training.restore(saved.tensors, values["epoch"], values["loss"] or 0.0)
+
+    def _late(self, since_ms: int, deadline_s: float, now_ms: int) -> bool:
+        """Whether a deadline has passed; a process that began after it hears the hosts first."""
+        return now_ms >= max(since_ms + 1000 * deadline_s, self._hears_until_ms)
 
     def _fits(self, host: str, known: Collected, chunk: Chunk) -> bool:
         """Whether a chunk is what was asked for."""
