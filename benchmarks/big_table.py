@@ -1,9 +1,9 @@
-"""How much memory and time a guest's table takes: preparing it, and reading random batches from it.
+"""How much memory and time a guest with many rows takes: preparing its table, an epoch of training, and its sweep.
 
     python benchmarks/big_table.py --rows 10000000 --columns 50 --folder DIR
 
 Makes the table in DIR (about 8 GB for the default, removed afterwards), and prints, for Parquet and CSV, seconds to
-prepare it and to open it again, milliseconds for a batch of 64 random rows, and the process's peak resident memory.
+prepare it, to open it again, to train one epoch, to encode every row once more, and the process's peak memory.
 """
 
 import argparse
@@ -18,9 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dvfl.federation.guest import GuestParty
+from dvfl.federation.guest_training import Rows
+from dvfl.federation.plan import Plan, PlannedGuest, sign
+from dvfl.federation.storage import DiskStorage
+from dvfl.federation.table import open_table
+from dvfl.federation.wire import Welcome, encode
+from dvfl.parties.learner import Adam
 
 PIECE = 1_000_000  # rows made at once: a row group as pyarrow makes them
-BATCHES, BATCH = 2_000, 64
+BATCH = 64
 
 
 def make(table: Path, slots: Path, rows: int, columns: int) -> None:
@@ -46,25 +55,77 @@ def ids_of(numbers: np.ndarray) -> pa.Array:
     return pa.array([f"P{number * 7919 % 10**13:013}" for number in numbers.tolist()])
 
 
-def measure(table: Path, slots: Path, prepared: Path) -> dict[str, float]:
+def measure(table: Path, slots: Path, folder: Path) -> dict[str, float]:
     """In a process of its own, so that its peak is of this alone."""
-    import torch  # noqa: F401  what a guest's process has in memory besides
-
-    from dvfl.federation.table import open_table
-
-    options = {"id_column": "id", "slots": slots, "prepared": prepared, "values": "standardise", "schema": None}
+    options = {"id_column": "id", "slots": slots, "prepared": folder / "table", "values": "standardise", "schema": None}
     before, start = peak(), time.perf_counter()
     open_table(table, **options)
     prepare, start = time.perf_counter() - start, time.perf_counter()
     after = peak()
     made = open_table(table, **options)
     again = time.perf_counter() - start
-    batches = np.random.default_rng(1).integers(made.rows, size=(BATCHES, BATCH))
+    train, sweep = trained(made, folder)
+    found = {"before": before, "prepare": prepare, "after": after, "again": again}
+    return {**found, "train": train, "sweep": sweep, "end": peak()}
+
+
+def trained(table: Rows, folder: Path) -> tuple[float, float]:
+    """Seconds for one epoch as a guest's process trains it, each message made as it is pushed, and for the sweep."""
+    key = Ed25519PrivateKey.generate()
+    guest = GuestParty(
+        "guest-1",
+        table,
+        None,
+        DiskStorage(folder),
+        key.public_key(),
+        federation="f" * 64,
+        now_ms=1,
+        log=print,
+        lineage=1,
+    )
+    plan = sign(planned(table), "train", 1, key)
+    guest.welcomed("host-1", Welcome("host-1", 1, 1, 0, 0, False, False, False, False, plan.text()))
     start = time.perf_counter()
-    for rows in batches:
-        made.take(rows)
-    batch = (time.perf_counter() - start) / BATCHES * 1e3
-    return {"before": before, "prepare": prepare, "after": after, "again": again, "batch": batch, "end": peak()}
+    while not guest.trained:
+        message = guest.train()
+        if message is not None:
+            encode(message)
+    guest.save()
+    train, start = time.perf_counter() - start, time.perf_counter()
+    for message in guest.sweep():
+        encode(message)
+    return train, time.perf_counter() - start
+
+
+def planned(table: Rows) -> Plan:
+    """One epoch of one guest, with masked values as the preset `tuned` has them."""
+    return Plan(
+        run="0" * 32,
+        federation="f" * 64,
+        seed=0,
+        guests=(PlannedGuest("guest-1", table.width, False),),
+        hosts=("host-1",),
+        rule="table",
+        w_g=None,
+        w_h=None,
+        batch=BATCH,
+        guest_epochs=1,
+        period=1,
+        host_epochs=1,
+        guest_rule=Adam(1e-3),
+        host_rule=Adam(1e-3),
+        guest_schedule="constant",
+        host_schedule="constant",
+        guest_noise=0.2,
+        guest_dropout=0.0,
+        slots=table.rows,
+        encode_slots=0,
+        quorum_hosts=1,
+        quorum_guests=1,
+        stall_s=60.0,
+        sweep_deadline_s=60.0,
+        phase1_deadline_s=600.0,
+    )
 
 
 def peak() -> float:
@@ -79,9 +140,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where there is room; the system's temporary folder otherwise")
     arguments = parser.parse_args()
     print(
-        "| file | MB | prepare s | open again s | batch ms | RSS before MiB | peak after preparing | peak at the end |"
+        "| file | MB | prepare s | open again s | epoch s | sweep s | MiB before | peak, prepared | peak, at the end |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for suffix in (".parquet", ".csv"):
         with (
             tempfile.TemporaryDirectory(dir=arguments.folder) as name,
@@ -90,8 +151,8 @@ def main() -> None:
             folder = Path(name)
             table, slots = folder / f"table{suffix}", folder / "slots.parquet"
             alone.submit(make, table, slots, arguments.rows, arguments.columns).result()
-            found = alone.submit(measure, table, slots, folder / "prepared").result()
-            times = f"{found['prepare']:.1f} | {found['again']:.2f} | {found['batch']:.3f}"
+            found = alone.submit(measure, table, slots, folder / "state").result()
+            times = " | ".join(f"{found[name]:.1f}" for name in ("prepare", "again", "train", "sweep"))
             memory = f"{found['before']:,.0f} | {found['after']:,.0f} | {found['end']:,.0f}"
             print(f"| {suffix} | {table.stat().st_size / 1e6:,.0f} | {times} | {memory} |", flush=True)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from digits import make_digits
 
 from dvfl.cli import main
-from dvfl.cli.practice import make_practice
 from dvfl.federation.chaos_folder import changed, put_back
 from dvfl.federation.chaos_resume import CHECKPOINT, Resumption
 from dvfl.federation.chaos_writes import check_writes
@@ -24,23 +24,12 @@ from dvfl.federation.process import held
 from dvfl.federation.settings import read_federation
 
 SEED = 0  # of whose outages the first seconds have a kill of every kind
-EPOCHS = {"guest_epochs = 20": "guest_epochs = 4", "host_epochs = 40": "host_epochs = 6"}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A federation of the embedded digits with few epochs, never run."""
-    folder = tmp_path_factory.mktemp("chaos") / "made"
-    make_practice(folder, 2, 2, "digits", "tuned", 0, None, None)
-    for path in [folder / "federation.toml", *folder.glob("*/federation.toml")]:
-        text = path.read_text()
-        for before, after in EPOCHS.items():
-            assert before in text
-            text = text.replace(before, after)
-        path.write_text(text)
-    owner = folder / "owner" / "party.toml"
-    owner.write_text(owner.read_text().replace("epochs = 100", "epochs = 10"))
-    return folder
+    return make_digits(tmp_path_factory.mktemp("chaos") / "made")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
 
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
@@ -88,3 +89,21 @@ def test_a_guest_that_comes_back_is_answered_once(own_federation: "Brokered", tm
             assert await answers(own_federation, "guest-2") == 1
 
     run(story())
+
+
+def test_what_a_guest_had_pushed_goes_with_it(own_federation: "Brokered", tmp_path: Path) -> None:
+    async def story() -> None:
+        own_federation.broker.start()
+        async with at_work(own_federation, tmp_path) as service, own_federation.connected("host-1") as client:
+            js = client.jetstream()
+            await until(js, {"G-guest-1", "G-guest-2"})
+            change(own_federation, service, ("guest-1",))
+            await until(js, {"G-guest-1"})
+
+    run(story())
+
+
+async def until(js: JetStreamContext, streams: set[str]) -> None:
+    """Waits for the broker to have these streams and no others."""
+    while {info.config.name for info in await js.streams_info()} != streams:
+        await asyncio.sleep(0.05)

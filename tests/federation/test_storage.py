@@ -1,16 +1,29 @@
 """What a party saved is there whole after any end, or an error says what to do."""
 
-import errno
 import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small_disk import FULL, READ_ONLY, SmallDisk, small_disk
 
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation import storage as module
 from dvfl.federation.storage import Checkpoint, DiskStorage
+
+HALF_WRITTEN = """
+import os, pathlib, signal, sys
+from dvfl.files import replacing
+with replacing(pathlib.Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def saved(folder: Path, number: float) -> DiskStorage:
@@ -32,23 +45,13 @@ def test_the_newest_checkpoint_is_loaded(tmp_path: Path) -> None:
         assert loaded.tensors["weights"].tolist() == [number] * 3
 
 
-@pytest.mark.parametrize("step", ["save_file", "write_json"])
-def test_a_disk_that_fills_up_keeps_the_last_checkpoint(
-    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     saved(tmp_path, 1)
-    storage = DiskStorage(tmp_path)
-
-    def full(*arguments: object, **options: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(module, step, full)
-    with pytest.raises(RunFailed, match=r"No space left on device.*what was saved before is kept"):
-        storage.save(Checkpoint({"weights": torch.zeros(3)}, {"epoch": 2}))
-    monkeypatch.undo()
-    loaded = DiskStorage(tmp_path).load()
-    assert loaded is not None and loaded.values == {"epoch": 1}
-    assert loaded.tensors["weights"].tolist() == [1.0] * 3
+    killed = subprocess.Popen([sys.executable, "-c", HALF_WRITTEN, str(tmp_path / "checkpoint.json")])
+    assert killed.wait(30) == -signal.SIGKILL
+    assert list(tmp_path.glob(".checkpoint.json.*"))
+    saved(tmp_path, 2)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
@@ -121,3 +124,73 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFailed, match=r"file/state cannot be written"):
         DiskStorage(tmp_path / "file" / "state")
+
+
+# On a small disk.
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 2) as mounted:
+        yield mounted
+
+
+def checkpoint(number: int) -> Checkpoint:
+    return Checkpoint({"weights": torch.full((20_000,), float(number))}, {"epoch": number, "losses": [0.5] * 10_000})
+
+
+def loaded(state: Path, to: Path) -> Checkpoint:
+    """The checkpoint in a folder that cannot be written, from a copy of it."""
+    found = DiskStorage(shutil.copytree(state, to)).load()
+    assert found is not None
+    return found
+
+
+def number(found: Checkpoint | None) -> int:
+    """Which of them it is, by all that it holds."""
+    assert found is not None and set(found.tensors["weights"].tolist()) == {found.values["epoch"]}
+    return int(found.values["epoch"])
+
+
+@pytest.mark.parametrize("left", [0, 100 << 10])  # with 100 KB the tensors fit, and the manifest does not
+def test_a_full_disk_keeps_the_last_checkpoint(disk: SmallDisk, tmp_path: Path, left: int) -> None:
+    state = disk.root / "state"
+    storage = DiskStorage(state)
+    storage.save(checkpoint(1))
+    disk.fill(left)
+    file = "checkpoint.json" if left else "checkpoint-b.safetensors"
+    with pytest.raises(RunFailed, match=f"{file} {FULL}"):
+        storage.save(checkpoint(2))
+    assert number(loaded(state, tmp_path / "copy")) == 1
+    disk.empty()
+    storage.save(checkpoint(2))
+    assert number(DiskStorage(state).load()) == 2
+
+
+def test_a_read_only_disk_keeps_the_last_checkpoint(disk: SmallDisk, tmp_path: Path) -> None:
+    state = disk.root / "state"
+    storage = DiskStorage(state)
+    storage.save(checkpoint(1))
+    storage.put("chunk.host-1.0", b"encodings")
+    assert disk.remount("ro")
+    for write in (
+        lambda: storage.save(checkpoint(2)),
+        lambda: storage.put("chunk.host-1.1", b"encodings"),
+        lambda: storage.drop("chunk."),
+        storage.close,
+        lambda: DiskStorage(state),
+    ):
+        with pytest.raises(RunFailed, match=READ_ONLY):
+            write()
+    assert number(loaded(state, tmp_path / "copy")) == 1
+    assert disk.remount("rw")
+    assert number(DiskStorage(state).load()) == 1
+
+
+def test_tables_can_be_written_though_the_disk_is_full_by_then(disk: SmallDisk) -> None:
+    arrays, _ = DiskStorage(disk.root / "state").table("guest-1", 10_000, 10)
+    disk.fill()
+    files = list((disk.root / "state").glob("*.table"))
+    assert sum(512 * file.stat().st_blocks for file in files) >= sum(array.nbytes for array in arrays)
+    for array in arrays:
+        array[:] = 1  # a page without room would end this process

@@ -2,67 +2,20 @@
 
 import asyncio
 import os
-import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from world import World, simulate, unapplied
+from promises import check
+from recording import arrays_in
+from trouble import run, until_done
+from world import World, simulate
 
 from dvfl.errors import RunFailed
-from dvfl.federation.guest import Fenced
-from dvfl.federation.line import REQUEST_S
-from dvfl.federation.wire import decode
+from dvfl.federation.wire import Refused, Welcome, decode
 
-WORLDS = int(os.environ.get("DVFL_WORLDS", "150"))  # seeded histories; thousands are for those who can wait
-
-LONGEST = REQUEST_S + 1.0  # an answer's deadline, and a little for what is done around it
-
-
-async def until_done(world: World, seconds: float = 1500) -> None:
-    loop = asyncio.get_running_loop()
-    while not world.finished and not world.failed and loop.time() < seconds:
-        await asyncio.sleep(0.5)
-
-
-async def trouble(world: World, seed: int, seconds: float) -> None:
-    """Every second, anyone and anything may die or come back; after a while all come back for good."""
-    luck, loop = random.Random(seed), asyncio.get_running_loop()
-    down, up = luck.choice([(0.02, 0.5), (0.1, 0.3), (0.3, 1.0), (0.05, 0.05)])
-    dead: set[str] = set()
-    while loop.time() < seconds:
-        await asyncio.sleep(luck.uniform(0.2, 1.0))
-        for name in world.names:
-            if name in dead and luck.random() < up:
-                dead.discard(name)
-                world.start(name)
-            elif name not in dead and luck.random() < down:
-                world.kill(name)
-                dead.add(name)
-                if luck.random() < 0.3:  # at once again
-                    dead.discard(name)
-                    world.start(name)
-        for broker in world.brokers.values():
-            broker.up = luck.random() < up if not broker.up else luck.random() >= down
-            if not broker.up and luck.random() < 0.1:
-                broker.lose()
-        for link in world.links:
-            world.links[link] = luck.random() < up if not world.links[link] else luck.random() >= down
-    for broker in world.brokers.values():
-        broker.up = True
-    world.links = dict.fromkeys(world.links, True)
-    for name in world.names:
-        world.start(name)
-
-
-def run(seed: int, seconds: float = 20.0) -> World:
-    async def story() -> World:
-        world = started(seed)
-        await trouble(world, seed, seconds)
-        await until_done(world)
-        return world
-
-    return simulate(story)
+WORLDS = int(os.environ.get("DVFL_WORLDS", "1000"))  # seeded histories
+BLOCK = 50  # of them in a test
 
 
 def started(seed: int = 0, **change: Any) -> World:
@@ -72,33 +25,36 @@ def started(seed: int = 0, **change: Any) -> World:
     return world
 
 
-def check(world: World, told: str = "") -> None:
-    """What every run must keep, whatever happened in it."""
-    assert not world.failed, f"{told} {world.failed}"
-    assert world.finished, f"{told} {[world.parties[name].state for name in world.names]}"
-    assert world.owner.score is not None and world.owner.score > 70, f"{told} {world.owner.score}"
-    assert not unapplied(world), f"{told} {unapplied(world)}"
-    waits = {name: world.parties[name].longest_wait_s for name in world.names}
-    assert max(waits.values()) <= LONGEST, f"{told} {waits}"
+def history(world: World) -> list[Any]:
+    """All that was said and is left."""
+    pushed = [broker.acknowledged for broker in world.brokers.values()]
+    left = [(disk.load(), disk.blobs) for disk in world.disks.values()]
+    return [world.said, world.to_guests, pushed, repr(left), world.luck.random()]
 
 
 def test_a_quiet_federation_finishes() -> None:
-    world = run(0, 0.0)
+    async def story() -> World:
+        world = started()
+        await until_done(world)
+        return world
+
+    world = simulate(story)
     check(world)
     assert all(world.parties[name].counts["messages_dropped"] == 0 for name in world.names)
 
 
-def test_the_same_seed_gives_the_same_history() -> None:
-    one, other = run(5), run(5)
-    assert one.luck.random() == other.luck.random()
-    for name in one.hosts:
-        assert one.parties[name].frozen == other.parties[name].frozen
+@pytest.mark.parametrize("seed", [0, 5, 17, 27])
+def test_the_same_seed_gives_the_same_history(seed: int) -> None:
+    assert history(run(seed)) == history(run(seed))
 
 
-@pytest.mark.parametrize("block", range(WORLDS // 10))
+@pytest.mark.parametrize("block", range(-(-WORLDS // BLOCK)))
 def test_it_finishes_whatever_dies_and_comes_back(block: int) -> None:
-    for seed in range(10 * block, 10 * block + 10):
-        check(run(seed), f"seed {seed}:")
+    for seed in range(BLOCK * block, min(WORLDS, BLOCK * (block + 1))):
+        try:
+            check(run(seed))
+        except Exception as error:
+            raise AssertionError(f"run({seed}): {error!r}") from error
 
 
 def struck(strike: Callable[[World, str], None], name: str, moment: float) -> World:
@@ -182,12 +138,12 @@ def test_a_second_process_of_a_guest_fences_the_first() -> None:
         first = world.running["guest-1"]
         world.start_twin("guest-1")
         await until_done(world)
-        await asyncio.sleep(40.0)  # until the first says hello again
         assert first.done()
         return world
 
     world = simulate(story)
-    assert isinstance(world.failed.pop("guest-1"), Fenced)
+    check(world)
+    assert world.fenced == ["guest-1"]
 
 
 def test_a_second_process_of_the_owner_fences_the_first() -> None:
@@ -198,12 +154,12 @@ def test_a_second_process_of_the_owner_fences_the_first() -> None:
         world.start_twin("owner")
         await asyncio.sleep(3.0)
         assert first.done()
-        failed = world.failed.pop("owner")
         await until_done(world)
-        assert isinstance(failed, Fenced)
         return world
 
-    check(simulate(story))
+    world = simulate(story)
+    check(world)
+    assert world.fenced == ["owner"]
 
 
 def test_a_lost_store_of_a_broker_is_refilled() -> None:
@@ -224,6 +180,4 @@ def test_nothing_with_a_floating_point_array_ever_goes_to_a_guest() -> None:
     world = run(11)
     assert world.to_guests
     for data in world.to_guests:
-        message = decode(data)
-        arrays = [value for name in message.__dataclass_fields__ if hasattr(value := getattr(message, name), "dtype")]
-        assert not arrays
+        assert arrays_in(decode(data, Welcome, Refused)) == []

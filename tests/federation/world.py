@@ -5,83 +5,86 @@ Processes are killed without a word, links cut, brokers stopped and emptied; the
 
 import asyncio
 import copy
+import heapq
+import json
 import random
-import selectors
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from numpy.typing import NDArray
+from subject import Size, rows_and_labels, training_plan
+from torch import Tensor
 
-from dvfl.federation.guest import GuestParty
+from dvfl.federation.guest import Fenced, GuestParty
 from dvfl.federation.guest_service import GuestService
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
 from dvfl.federation.line import REQUEST_S, Post
 from dvfl.federation.owner import OwnerParty
 from dvfl.federation.owner_service import OwnerService
-from dvfl.federation.owner_training import Labels, OwnerSettings
-from dvfl.federation.plan import Plan, PlannedGuest
+from dvfl.federation.owner_training import OwnerSettings
 from dvfl.federation.storage import Checkpoint, TableArrays
-from dvfl.federation.wire import Encodings, decode
 from dvfl.parties.learner import Adam
 
 Result = TypeVar("Result")
+Answer = Callable[[bytes], Coroutine[Any, Any, bytes]]
 EPOCH_MS = 1_700_000_000_000  # what the wall clocks show when a world begins
 KEPT = 60  # messages that a guest's stream holds
 
 
-class _NoWaiting(selectors.BaseSelector):
-    """Nothing ever comes from outside, so instead of waiting, time passes."""
-
-    def __init__(self, passed: Callable[[float], None]) -> None:
-        self._passed = passed
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None:
-            raise RuntimeError("everybody waits and nothing is due: a deadlock")
-        self._passed(timeout)
-        return []
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return selectors.SelectorKey(fileobj, 0, events, data)
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return selectors.SelectorKey(fileobj, 0, 0, None)
-
-    def get_map(self) -> dict[Any, Any]:
-        return {}
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next thing that is due."""
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop on which nothing comes from outside, so its clock jumps to the next thing that is due."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 0.0
-        super().__init__(_NoWaiting(self._pass))
+        self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._number = 0  # what is due at the same time runs in the order in which it was asked for
 
     def time(self) -> float:
         return self.now
 
-    def _pass(self, seconds: float) -> None:
-        self.now += seconds
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._number += 1
+        heapq.heappush(self._due, (when, self._number, timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        pass
+
+    def _run_once(self) -> None:
+        if not self._ready:
+            if not self._due:
+                raise RuntimeError("everybody waits and nothing is due: a deadlock")
+            self.now, _, timer = heapq.heappop(self._due)
+            self._ready.append(timer)
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle.cancelled():
+                handle._run()
 
 
 class MemoryStorage:
     """A disk that outlives processes."""
 
     def __init__(self) -> None:
-        self.checkpoint: Checkpoint | None = None
+        self._saved: tuple[dict[str, Tensor], str] | None = None
         self.tables: dict[str, TableArrays] = {}
         self.blobs: dict[str, bytes] = {}
 
     def load(self) -> Checkpoint | None:
-        return copy.deepcopy(self.checkpoint)
+        if self._saved is None:
+            return None
+        tensors, values = self._saved
+        return Checkpoint({name: tensor.clone() for name, tensor in tensors.items()}, json.loads(values))
 
     def save(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint = copy.deepcopy(checkpoint)
+        tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
+        self._saved = tensors, json.dumps(checkpoint.values)  # as on a real disk
 
     def table(self, name: str, slots: int, width: int) -> tuple[TableArrays, bool]:
         whole = name in self.tables and self.tables[name].values.shape == (slots, width)
@@ -108,10 +111,12 @@ class Broker:
     """One host's broker: streams that survive it unless its store is lost."""
 
     up: bool = True
-    served: dict[str, Callable[[bytes], Awaitable[bytes]]] = field(default_factory=dict)  # by the host's live process
+    served: dict[str, Answer] = field(default_factory=dict)  # by the host's live process
     streams: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
     identity: int = 1
     acknowledged: list[tuple[str, bytes]] = field(default_factory=list)
+    read: dict[str, int] = field(default_factory=dict)  # how far any process of the host was seen to have read
+    answering: list[asyncio.Task[bytes]] = field(default_factory=list)  # in order: a set's would be another every time
 
     def publish(self, guest: str, data: bytes) -> None:
         stream = self.streams.setdefault(guest, [])
@@ -120,21 +125,16 @@ class Broker:
         self.acknowledged.append((guest, data))
 
     def lose(self) -> None:
-        self.streams, self.identity = {}, self.identity + 1
+        self.streams, self.identity, self.read = {}, self.identity + 1, {}
+
+    def desert(self) -> None:
+        """The host's process is gone, and with it its answers."""
+        self.served = {}
+        for task in self.answering:
+            task.cancel()
 
 
-class Table:
-    """A guest's rows in memory."""
-
-    def __init__(self, values: NDArray[np.float32], slots: NDArray[np.int32]) -> None:
-        self._values, self.slots = values, slots
-        self.rows, self.width = values.shape
-        self.schema: dict[str, Any] = {}
-
-    def take(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        return self._values[rows]
-
-
+@cache
 def plan_key() -> Ed25519PrivateKey:
     """The owner's, of every world."""
     return Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -143,23 +143,28 @@ def plan_key() -> Ed25519PrivateKey:
 class World:
     """Parties, brokers and links. `luck` decides delays; what goes wrong is the caller's to say."""
 
-    def __init__(self, seed: int, *, guests: int = 3, hosts: int = 2, **change: Any) -> None:
+    def __init__(self, seed: int, *, guests: int = 3, hosts: int = 2, size: Size | None = None, **change: Any) -> None:
         self.luck = random.Random(seed)
         self.guests = [f"guest-{number + 1}" for number in range(guests)]
         self.hosts = [f"host-{number + 1}" for number in range(hosts)]
-        self._key = plan_key()
-        self._data(np.random.default_rng(7))
-        self.plan = self._plan(**change)
+        self._key, self._size = plan_key(), size or Size()
+        self.tables, self.labels = rows_and_labels(self.guests, self._size)
+        self.plan = training_plan(self.guests, self.hosts, self._size, **change)
         self.brokers = {host: Broker() for host in self.hosts}
         self.links = {(party, host): True for party in [*self.guests, "owner"] for host in self.hosts}
         self.disks: dict[str, MemoryStorage] = {name: MemoryStorage() for name in self.names}
         self.running: dict[str, asyncio.Task[None]] = {}
+        self.zombies: list[asyncio.Task[None]] = []  # processes that go on beside a newer one of the same party
         self.parties: dict[str, Any] = {}
         self.failed: dict[str, Exception] = {}
+        self.fenced: list[str] = []  # zombies that ended as they must
+        self.bare: set[str] = set()  # parties that lost their disk
+        self.doubled: set[str] = set()  # parties that had two processes at a time
         self.finished = 0
         self.said: list[str] = []  # what parties logged
         self.to_guests: list[bytes] = []  # every message that a guest was sent
-        self.stops = {name: asyncio.Event() for name in self.names}
+        self.patience_s = REQUEST_S  # an answer that takes longer does not come
+        self.stops: dict[str, asyncio.Event] = {}  # of the newest process of each
 
     @property
     def names(self) -> list[str]:
@@ -177,13 +182,14 @@ class World:
         return asyncio.get_running_loop().time()
 
     async def work(self, task: Callable[[], Result]) -> Result:
-        await asyncio.sleep(self.luck.uniform(0.001, 0.05))
+        await asyncio.sleep(self.luck.uniform(0.001, 0.2))
         return task()
 
     def start(self, name: str) -> None:
         """A process begins, on whatever its disk has."""
         if name in self.running and not self.running[name].done():
             return
+        self.stops[name] = asyncio.Event()
         self.running[name] = asyncio.get_running_loop().create_task(self._live(name))
 
     def kill(self, name: str) -> None:
@@ -191,17 +197,37 @@ class World:
         if name in self.running:
             self.running.pop(name).cancel()
         if name in self.brokers:
-            self.brokers[name].served = {}
+            self.brokers[name].desert()
+
+    async def stop(self, name: str) -> None:
+        """A process is asked to end, and does so in good order."""
+        if name in self.running:
+            self.stops[name].set()
+            await self.running[name]
+        self.kill(name)
 
     def start_twin(self, name: str) -> None:
         """A second process on a copy of the folder; the first goes on."""
-        self.running.pop(name)
+        self.zombies.append(self.running.pop(name))
+        self.doubled.add(name)
         self.disks[name] = copy.deepcopy(self.disks[name])
         self.start(name)
 
     def lose_disk(self, name: str) -> None:
         self.kill(name)
         self.disks[name] = MemoryStorage()
+        self.bare.add(name)
+        self._forget(name)
+
+    def lose_power(self, name: str) -> None:
+        """A host's machine goes down, and nothing in its tables can be believed any more."""
+        self.kill(name)
+        self.disks[name].tables.clear()
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if name in self.brokers:
+            self.brokers[name].read = {}
 
     async def _live(self, name: str) -> None:
         try:
@@ -209,7 +235,10 @@ class World:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            self.failed[name] = error
+            if isinstance(error, Fenced) and asyncio.current_task() in self.zombies:
+                self.fenced.append(name)
+            else:
+                self.failed[name] = error
 
     def _service(self, name: str) -> GuestService | HostService | OwnerService:
         disk, public = self.disks[name], self._key.public_key()
@@ -218,7 +247,12 @@ class World:
                 name,
                 self.labels[0],
                 self.labels[1],
-                OwnerSettings(epochs=20, batch=16, dropout=0.1),
+                OwnerSettings(
+                    epochs=self._size.owner_epochs,
+                    rule=Adam(0.1),
+                    schedule="constant",
+                    dropout=0.0,
+                ),
                 self.plan,
                 self._key,
                 disk,
@@ -252,48 +286,6 @@ class World:
     def _count(self, owner: OwnerParty) -> None:
         self.finished += 1
 
-    def _data(self, rng: np.random.Generator) -> None:
-        train, test, width = 48, 16, 5
-        y = rng.integers(2, size=train + test)
-        self.tables, slots = {}, rng.permutation(train).astype(np.int32)
-        apart = (train + rng.permutation(test)).astype(np.int32)
-        for name in self.guests:
-            x = (rng.normal(size=(train + test, width)) + 2 * y[:, None]).astype(np.float32)
-            order = rng.permutation(train)
-            self.tables[name] = Table(x[:train][order], slots[order]), Table(x[train:], apart)
-        classes = ("no", "yes")
-        self.labels = Labels(slots, y[:train], classes), Labels(apart, y[train:], classes)
-
-    def _plan(self, **change: Any) -> Plan:
-        values: dict[str, Any] = {
-            "run": "0" * 32,
-            "federation": "f" * 64,
-            "seed": 0,
-            "guests": tuple(PlannedGuest(name, 5, unit=False) for name in self.guests),
-            "hosts": tuple(self.hosts),
-            "rule": "table",
-            "w_g": 4 * len(self.guests),
-            "w_h": 6,
-            "batch": 16,
-            "guest_epochs": 3,
-            "period": 1,
-            "host_epochs": 4,
-            "guest_rule": Adam(1e-2),
-            "host_rule": Adam(1e-2),
-            "guest_schedule": "constant",
-            "host_schedule": "constant",
-            "guest_noise": 0.1,
-            "guest_dropout": 0.1,
-            "slots": 48,
-            "encode_slots": 16,
-            "quorum_hosts": 1,
-            "quorum_guests": 1,
-            "stall_s": 20.0,
-            "sweep_deadline_s": 60.0,
-            "phase1_deadline_s": 600.0,
-        }
-        return Plan(**{**values, **change})
-
     async def carried(self, party: str, host: str) -> bool:
         """A message on its way; whether it gets there."""
         await asyncio.sleep(self.luck.uniform(0.0005, 0.05))
@@ -306,12 +298,21 @@ class World:
         if await self.carried(party, host):
             serve = self.brokers[host].served.get(subject)
             if serve is not None:
-                answer = await serve(data)
-                back = await self.carried(party, host)
-                if back and self.brokers[host].served.get(subject) is serve and loop.time() - began < REQUEST_S:
+                answer = await self._answered(host, serve(data))
+                back = await self.carried(party, host) and self.brokers[host].served.get(subject) is serve
+                if back and loop.time() - began < self.patience_s:
                     return answer
-        await asyncio.sleep(max(0.0, began + REQUEST_S - loop.time()))
+        await asyncio.sleep(max(0.0, began + self.patience_s - loop.time()))
         return None
+
+    async def _answered(self, host: str, answer: Coroutine[Any, Any, bytes]) -> bytes | None:
+        """The host's to finish, whatever happens to who asked; it dies with the host."""
+        task = asyncio.get_running_loop().create_task(answer)
+        under_way = self.brokers[host].answering
+        under_way.append(task)
+        task.add_done_callback(under_way.remove)
+        await asyncio.wait([task])
+        return None if task.cancelled() or task.exception() else task.result()
 
 
 @dataclass
@@ -344,7 +345,7 @@ class _HostLine:
     host: str
 
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
-        await asyncio.sleep(self.world.luck.uniform(0.001, 0.2))
+        await asyncio.sleep(self.world.luck.uniform(0.001, 0.5))
         broker = self.world.brokers[self.host]
         if not broker.up:
             return None
@@ -353,7 +354,13 @@ class _HostLine:
         new = [(number, data) for number, data in held if number > after][:5]
         return Post(identity, new, gap=bool(new) and new[0][0] > after + 1)
 
-    async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+    async def keep_only(self, guests: list[str]) -> bool:
+        streams = self.world.brokers[self.host].streams
+        for guest in streams.keys() - set(guests):
+            del streams[guest]
+        return True
+
+    async def serve(self, subject: str, answer: Answer) -> None:
         self.world.brokers[self.host].served[subject] = answer
 
 
@@ -381,21 +388,3 @@ def simulate(story: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         if left:
             loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()
-
-
-def unapplied(world: World) -> list[str]:
-    """Acknowledged writes that are neither in their host's table nor superseded there by newer ones."""
-    lost = []
-    for host, broker in world.brokers.items():
-        for guest, data in broker.acknowledged:
-            message = decode(data, Encodings)
-            assert isinstance(message, Encodings)
-            known = world.parties[host].guests[guest]
-            repeated = message.sweep is not None and known.whole and known.sweep == message.sweep.encoder
-            if message.lineage != world.parties[guest].lineage or repeated:  # a whole sweep is the same however often
-                continue
-            table = world.disks[host].tables[guest]
-            stamps = list(zip(table.incarnations[message.slots], table.steps[message.slots], strict=True))
-            if min(stamps) < (message.incarnation, message.epoch << 32 | message.iteration):
-                lost.append(f"{host}: {guest} {message.epoch}.{message.iteration}")
-    return lost

@@ -15,7 +15,7 @@ from threading import Thread
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation import launcher
 from dvfl.federation.accounts import Site, server_config
-from dvfl.federation.credentials import write_private
+from dvfl.files import write_bytes, writing
 
 OLDEST = (2, 15)
 START_S = 30.0  # a large store takes time to be read
@@ -71,6 +71,7 @@ class Broker:
         self.site = site
         self._server = server
         self._process: subprocess.Popen[bytes] | None = None
+        self._looked = 0  # how much of the log was searched for messages that could not be kept
 
     @property
     def alive(self) -> bool:
@@ -90,10 +91,11 @@ class Broker:
         """Starts the server and waits until it takes connections."""
         if self.alive:
             return
-        self.site.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with writing(self.site.home):
+            self.site.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._end_left_behind()
-        write_private(self._config, server_config(self.site).encode())
-        before = self._logged()
+        self._configure(self.site)
+        before = self._looked = self._logged()
         self._process = self._launch()
         if self._await(before, "Server is ready", START_S) is None:
             status = self._process.poll()
@@ -109,7 +111,7 @@ class Broker:
         if self._process is None or not self.alive:
             self.site = site
             return self.start()
-        write_private(self._config, server_config(site).encode())
+        self._configure(site)
         # An account that is new is there after the first reload, but its subjects lead nowhere before a second
         # (nats-server 2.15.1, 20 times out of 20).
         for _ in range(2):
@@ -117,10 +119,22 @@ class Broker:
             self._process.send_signal(signal.SIGHUP)
             said = self._await(before, "Reloaded server configuration|Failed to reload server configuration", RELOAD_S)
             if said is None or said.startswith("Failed"):
-                write_private(self._config, server_config(self.site).encode())
+                self._configure(self.site)
                 reason = said.partition(": ")[2] if said else "it did not answer"
                 raise UserError(f"the broker kept its old settings: {reason}; restart the host to use the new ones")
         self.site = site
+
+    def check_store(self) -> None:
+        """Raises where the server could not keep a message that a guest had sent.
+
+        After a full disk its stream takes no more of them, until the server is started again (nats-server 2.15.1).
+        """
+        since, self._looked = self._looked, self._logged()
+        if since == self._looked:
+            return
+        said = _log_line(r"JetStream failed to store a msg on stream '[^']*': (.*)").search(self._log_since(since))
+        if said:
+            raise RunFailed(f"the broker could not keep a message ({said[1]}); mend that and start the host again")
 
     def stop(self) -> None:
         """Ends the server; does nothing where none runs."""
@@ -137,6 +151,10 @@ class Broker:
         """Ends the server if it runs, and starts it again."""
         self.stop()
         self.start()
+
+    def _configure(self, site: Site) -> None:
+        with writing(self._config):
+            write_bytes(self._config, server_config(site).encode(), private=True)
 
     def _launch(self) -> "subprocess.Popen[bytes]":
         launch = [sys.executable, "-I", "-S", launcher.__file__, str(os.getpid())]
@@ -170,8 +188,7 @@ class Broker:
 
     def _await(self, before: int, words: str, seconds: float) -> str | None:
         """What the server says in the log once it begins with these words; None where it ends or time runs out."""
-        # From the beginning of a line: what comes later in it can be text of a client.
-        line = re.compile(rf"^\[\d+\] \S+ \S+ \[\w+\] ((?:{words}).*)", re.MULTILINE)
+        line = _log_line(f"((?:{words}).*)")
         deadline = time.monotonic() + seconds
         while True:
             last = not self.alive or time.monotonic() > deadline
@@ -202,6 +219,11 @@ class Broker:
             deadline = time.monotonic() + STOP_S
             while _runs(pid, self._config) and time.monotonic() < deadline:
                 time.sleep(_TICK_S)
+
+
+def _log_line(pattern: str) -> "re.Pattern[str]":
+    """A line of the log that says this, from its beginning: what comes later in a line can be text of a client."""
+    return re.compile(rf"^\[\d+\] \S+ \S+ \[\w+\] {pattern}", re.MULTILINE)
 
 
 def _runs(pid: int, config: Path) -> bool:

@@ -4,9 +4,7 @@ A party's folder has `authority.pem` and, open to nobody else, `keys/` with `cli
 `server.key` and `server.pem` beside them; the owner has `authority.key` and, to sign plans, `plan.key`.
 """
 
-import os
 import ssl
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -52,20 +50,7 @@ def write_key(path: Path, key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -
     """Writes a private key that nobody else can read, into a folder that nobody else can enter."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.chmod(0o700)
-    write_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Replaces `path` by `content` in one step; at no moment can another user read it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    write_bytes(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), private=True)
 
 
 def read_key(path: Path) -> ec.EllipticCurvePrivateKey:

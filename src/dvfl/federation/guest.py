@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dvfl.errors import RunFailed
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest_training import GuestTraining, Rows
-from dvfl.federation.plan import BadPlan, SignedPlan, newer, read_plan
+from dvfl.federation.plan import BadPlan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import Encodings, Hello, Sweep, Welcome
 
@@ -115,7 +115,7 @@ class GuestParty:
         self.hosts[host] = HostSeen(self._known_at(welcome), welcome.swept, welcome.refill, welcome.frozen)
         if welcome.plan:
             try:
-                self._take(newer(self.signed, read_plan(welcome.plan, self._owner_key)))
+                self._take(heard(self.signed, welcome.plan, self._owner_key))
             except BadPlan as error:
                 self.drop(host, error)
 

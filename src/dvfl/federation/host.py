@@ -4,14 +4,14 @@ It has no socket, clock, disk or randomness of its own: a service, or a simulate
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.host_training import HostTraining
-from dvfl.federation.plan import BadPlan, SignedPlan, newer, read_plan
+from dvfl.federation.plan import BadPlan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import (
     BadMessage,
@@ -124,7 +124,7 @@ class HostParty:
             if hello.lineage != known.lineage and known.lineage:
                 self._new_lineage(guest, known)
             known.lineage, known.incarnation = hello.lineage, hello.incarnation
-            known.told = {name: value for name, value in asdict(hello).items() if name in _TOLD}
+            known.told = {name: getattr(hello, name) for name in _UNTOLD}
         return Welcome(
             host=self.name,
             lineage=known.lineage,
@@ -201,7 +201,7 @@ class HostParty:
     def tell(self, tell: Tell, *, now_ms: int) -> Status | Refused:
         """Takes the owner's plan where it is newer, and says how things stand."""
         try:
-            kept = newer(self.signed, read_plan(tell.plan, self._owner_key))
+            kept = heard(self.signed, tell.plan, self._owner_key)
         except BadPlan as error:
             self.drop("the owner", error)
             return Refused(str(error))
@@ -261,7 +261,7 @@ class HostParty:
             "counts": self.counts,
             "longest_wait_s": self.longest_wait_s,
             "plan": self.signed.text() if self.signed else "",
-            "guests": {name: {**asdict(known), "swept": sorted(known.swept)} for name, known in self.guests.items()},
+            "guests": {name: {**vars(known), "swept": sorted(known.swept)} for name, known in self.guests.items()},
         }
         self._storage.save(Checkpoint(self._training.host.learner.state() if self._training else {}, values))
 
@@ -359,4 +359,3 @@ _UNTOLD: dict[str, Any] = {
     "messages_dropped": 0,
     "longest_wait_s": 0.0,
 }
-_TOLD = frozenset(_UNTOLD)

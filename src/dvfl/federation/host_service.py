@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
+from dvfl.errors import RunFailed
 from dvfl.federation.host import HostParty
 from dvfl.federation.line import HostLine
 from dvfl.federation.surroundings import Surroundings, awaited
-from dvfl.federation.tasks import together
+from dvfl.federation.tasks import end, together
 from dvfl.federation.wire import BadMessage, Collect, Hello, Message, Refused, Tell, decode, encode
 
 Asked = TypeVar("Asked", Hello, Tell, Collect)
@@ -16,6 +17,7 @@ Asked = TypeVar("Asked", Hello, Tell, Collect)
 _SAVE_S = 10.0  # between two checkpoints
 _STEPS = 16  # at a time, so that nobody waits long for an answer
 _IDLE_S = 0.05
+_LOOK_S = 1.0
 
 
 class HostService:
@@ -26,13 +28,14 @@ class HostService:
         self._changed = asyncio.Event()  # other guests than before
         self._answered: set[str] = set()
         self._lock = asyncio.Lock()  # the party does one thing at a time
+        self._failures: asyncio.Queue[RunFailed] = asyncio.Queue()  # in answers, where no line would raise them
         self._saved_ms = here.now_ms()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, or a task fails; then saves and leaves."""
         await self._line.serve("owner.tell", self._answering("the owner", Tell, self._tell))
         await self._line.serve("owner.collect", self._answering("the owner", Collect, self.party.collect))
-        await together(stop, self._read_all(), self._train())
+        await together(stop, self._read_all(), self._forget_others(), self._train(), self._fail())
         self.party.save()
         self.party.close()
 
@@ -51,8 +54,14 @@ class HostService:
                 except BadMessage as error:
                     self.party.drop(sender, error)
                     return encode(Refused(str(error)[:200]))
+                except RunFailed as error:
+                    self._failures.put_nowait(error)
+                    raise
 
         return answering
+
+    async def _fail(self) -> None:
+        raise await self._failures.get()
 
     def _hello(self, guest: str, message: Hello) -> Message:
         return self.party.hello(guest, message)
@@ -73,7 +82,7 @@ class HostService:
                         await self._line.serve(f"hello.{guest}", answering)
                     readers[guest] = asyncio.create_task(self._read(guest))
                 for guest in readers.keys() - set(self._guests):
-                    readers.pop(guest).cancel()
+                    await end([readers.pop(guest)])
                 changed = asyncio.create_task(self._changed.wait())
                 try:
                     ended, _ = await asyncio.wait([changed, *readers.values()], return_when=asyncio.FIRST_COMPLETED)
@@ -82,16 +91,17 @@ class HostService:
                 for task in ended:
                     await task
         finally:
-            for reader in readers.values():
-                reader.cancel()
-            await asyncio.gather(*readers.values(), return_exceptions=True)
+            await end(readers.values())
 
     async def _read(self, guest: str) -> None:
         """Takes what comes from one guest's stream, from where the checkpoint says."""
         while True:
             stream, sequence = self.party.place(guest)
             post = await awaited(self.party, self._here, self._line.fetch(guest, stream, sequence))
-            if post is None or self.party.signed is None:
+            if self.party.signed is None:
+                await asyncio.sleep(_LOOK_S)
+                continue
+            if post is None:
                 await asyncio.sleep(_IDLE_S)
                 continue
             async with self._lock:
@@ -99,6 +109,15 @@ class HostService:
                     self.party.lost(guest, post.stream)
                 for number, data in post.messages:
                     self.party.write(guest, data, post.stream, number, now_ms=self._here.now_ms())
+
+    async def _forget_others(self) -> None:
+        """Has what guests pushed deleted once they are in the federation no more."""
+        kept: list[str] | None = None
+        while True:
+            guests = self._guests
+            if guests != kept and await self._line.keep_only(guests):
+                kept = guests
+            await asyncio.sleep(_LOOK_S)
 
     async def _train(self) -> None:
         while True:

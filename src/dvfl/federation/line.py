@@ -36,6 +36,9 @@ class HostLine(Protocol):
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         """What came from a guest after that place; waits a little where nothing did. None: the broker is away."""
 
+    async def keep_only(self, guests: list[str]) -> bool:
+        """Deletes what all others had pushed; whether the broker has done it."""
+
     async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         """Answers requests from now on, through restarts of the broker as well."""
 

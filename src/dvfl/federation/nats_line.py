@@ -12,11 +12,12 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from dvfl.federation.credentials import client_options
 from dvfl.federation.line import REQUEST_S, Post
-from dvfl.federation.streams import ensure_stream, stream_name
+from dvfl.federation.streams import drop_other_streams, ensure_stream, stream_name
 from dvfl.federation.wire import MAX_MESSAGE
 
 # Of every connection that a broker closes asyncio says the same, which helps nobody.
@@ -104,6 +105,13 @@ async def _quiet(error: Exception) -> None:
     """nats-py tells here what shows in what it does."""
 
 
+def _raise_if_cancelled() -> None:
+    """Once a connection is closed, nats-py makes an error of a task's cancellation."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError from None
+
+
 async def _leave(client: Client) -> None:
     """Closing, too, can wait for good."""
     with suppress(Exception):
@@ -147,18 +155,28 @@ class NatsHostLine:
 
     def __init__(self, connection: Connection, stream_bytes: int) -> None:
         self._connection, self._stream_bytes = connection, stream_bytes
-        self._reading: dict[str, tuple[Any, str, int]] = {}  # subscription, the stream's identity, the last number
+        self._reading: dict[str, tuple[Any, str, int]] = {}  # subscription, the stream's identity, the last number read
 
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return await self._fetch(guest, stream, sequence)
         except _TROUBLE:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # nats-py makes an error of it once the connection is closed
-                raise asyncio.CancelledError from None
+            _raise_if_cancelled()
             await self._close(guest)
             return None
+
+    async def keep_only(self, guests: list[str]) -> bool:
+        client = self._connection.client
+        if client is None:
+            return False
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await drop_other_streams(client.jetstream(timeout=_ANSWER_S), guests)
+        except _TROUBLE:
+            _raise_if_cancelled()
+            return False
+        return True
 
     async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         async def respond(message: Msg) -> None:
@@ -174,10 +192,13 @@ class NatsHostLine:
         reading = self._reading.get(guest)
         if reading is None or reading[1:] != (stream, sequence):
             await self._close(guest)
-            reading = self._reading[guest] = await self._open(self._connection.client, guest, stream, sequence)
+            js = self._connection.client.jetstream(timeout=_ANSWER_S)
+            identity = await ensure_stream(js, guest, self._stream_bytes, MAX_MESSAGE)
+            end = (await js.stream_info(stream_name(guest))).state.last_seq
+            if identity != stream or sequence > end:  # a new stream; or after a loss of power the end may be earlier
+                return Post(identity, [], gap=identity == stream)
+            reading = self._reading[guest] = await _subscribed(js, guest, sequence), stream, sequence
         subscription, identity, last = reading
-        if (identity, last) != (stream, sequence):
-            return Post(identity, [], gap=identity == stream)
         try:
             found = await subscription.fetch(_FETCHED, timeout=_FETCH_S)
         except TimeoutError:
@@ -188,26 +209,22 @@ class NatsHostLine:
         self._reading[guest] = subscription, identity, messages[-1][0]
         return Post(identity, messages, gap=messages[0][0] > last + 1)
 
-    async def _open(self, client: Client, guest: str, stream: str, sequence: int) -> tuple[Any, str, int]:
-        """A reader of the guest's stream from that place on, or from its start where it is another stream."""
-        js = client.jetstream(timeout=_ANSWER_S)
-        identity = await ensure_stream(js, guest, self._stream_bytes, MAX_MESSAGE)
-        end = (await js.stream_info(stream_name(guest))).state.last_seq
-        last = sequence if identity == stream and sequence <= end else 0  # after a loss of power the end may be earlier
-        config = ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=last + 1,
-            ack_policy=AckPolicy.NONE,  # acknowledged reading stops at a thousand messages under way
-            inactive_threshold=60,
-        )
-        subscription = await js.pull_subscribe("", stream=stream_name(guest), config=config)
-        return subscription, identity, last
-
     async def _close(self, guest: str) -> None:
         reading = self._reading.pop(guest, None)
         if reading is not None:
             with suppress(*_TROUBLE):
                 await reading[0].unsubscribe()
+
+
+async def _subscribed(js: JetStreamContext, guest: str, sequence: int) -> JetStreamContext.PullSubscription:
+    """A reader of the guest's stream from that place on."""
+    config = ConsumerConfig(
+        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=sequence + 1,
+        ack_policy=AckPolicy.NONE,  # acknowledged reading stops at a thousand messages under way
+        inactive_threshold=60,
+    )
+    return await js.pull_subscribe("", stream=stream_name(guest), config=config)
 
 
 class NatsOwnerLine:

@@ -163,9 +163,8 @@ class OwnerParty:
                 return
             self._check_quorum([host for host in self.plan.hosts if self._worth(host)], "had heard enough guests")
             self._collecting_ms = now_ms
-            self._sign("collect", self.signed.revision + 1)
             self.state = "collecting"
-            self.save()
+            self._sign("collect", self.signed.revision + 1)
         if self.state == "collecting":
             late = self._late(self._collecting_ms, self._collect_deadline_s, now_ms)
             whole = [host for host, known in self.collected.items() if known.whole]
@@ -184,7 +183,6 @@ class OwnerParty:
             self.score, self._done_ms = self._scored(), now_ms
             self.state = "done"
             self._sign("done", self.signed.revision + 1)
-            self.save()
 
     def save(self) -> None:
         """Makes what was done so far safe against a kill."""

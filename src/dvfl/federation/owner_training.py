@@ -1,6 +1,7 @@
 """A real owner's head: trained on the hosts' encodings of labelled slots, epoch by epoch."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,6 @@ class OwnerTraining:
         self._joint = (joint - self.centre) / self.spread
         self._hosts = len(widths)
         self._heard = None if all(heard) else torch.tensor(heard)[None, None]
-        self._masks = patterns(_MASKS, width, 1 - settings.dropout, plan.seed, "owner-dropout") / (1 - settings.dropout)
         guess = self.owner.supervision.guess(self._y[self._held][None]) if held else torch.zeros(1)
         self.stopping = EarlyStopping([self.owner.learner], guess, settings.patience)
         self.epoch, self.loss = 0, 0.0
@@ -122,6 +122,11 @@ class OwnerTraining:
         self.owner.learner.restore(state)
         self.stopping.restore({name: state[f"stopping.{name}"] for name in self.stopping.state()})
         self.epoch, self.loss = epoch, loss
+
+    @cached_property
+    def _masks(self) -> Tensor:
+        keep = 1 - self._settings.dropout
+        return patterns(_MASKS, self._joint.shape[1], keep, self._seed, "owner-dropout") / keep
 
     def _present(self, rows: int, hidden: np.random.Generator | None = None) -> Tensor | None:
         """Who counts, row by row; None where all hosts do."""

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from cryptography.exceptions import InvalidSignature
@@ -13,7 +14,7 @@ from dvfl.federation.fields import MAX_PLAN, BadMessage
 from dvfl.federation.planned import Plan, PlannedGuest, canonical
 from dvfl.federation.wire import json_object
 
-__all__ = ["PHASES", "BadPlan", "Phase", "Plan", "PlannedGuest", "SignedPlan", "newer", "read_plan", "sign"]
+__all__ = ["PHASES", "BadPlan", "Phase", "Plan", "PlannedGuest", "SignedPlan", "heard", "newer", "read_plan", "sign"]
 
 Phase = Literal["train", "collect", "done", "retired"]
 PHASES: tuple[Phase, ...] = get_args(Phase)  # in the order in which a run goes through them
@@ -34,6 +35,10 @@ class SignedPlan:
 
     def text(self) -> str:
         """The document that travels; `read_plan` takes it back."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:  # it is said to everybody again and again
         document = {
             "plan": self.plan.to_dict(),
             "hash": self.plan.hash,
@@ -72,6 +77,13 @@ def read_plan(text: str, public: Ed25519PublicKey) -> SignedPlan:
     if plan.hash != document["hash"]:
         raise BadPlan("cannot be followed: a number is written in another way")
     return SignedPlan(plan, phase, revision, signature)
+
+
+def heard(known: SignedPlan | None, text: str, public: Ed25519PublicKey) -> SignedPlan:
+    """The plan to follow once this document has come; BadPlan for one that cannot be followed."""
+    if known is not None and text == known.text():
+        return known
+    return newer(known, read_plan(text, public))
 
 
 def newer(known: SignedPlan | None, offered: SignedPlan) -> SignedPlan:

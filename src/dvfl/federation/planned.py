@@ -5,7 +5,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NoReturn, TypeVar, get_args
 
 from dvfl.errors import UserError
@@ -59,7 +60,7 @@ class Plan:
         _check_training(self)
         _check_reach(self)
 
-    @property
+    @cached_property
     def sizes(self) -> Sizes:
         """The widths of all networks."""
         return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h)
@@ -83,19 +84,18 @@ class Plan:
             " the plan is followed, get the newest file from the owner"
         )
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of the plan as canonical JSON, in hexadecimal."""
         return hashlib.sha256(canonical(self.to_dict())).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        plain = asdict(self)
-        for name in ("guests", "hosts"):
-            plain[name] = list(plain[name])
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain["guests"], plain["hosts"] = [dict(vars(guest)) for guest in self.guests], list(self.hosts)
         for name in ("guest_rule", "host_rule"):
-            numbers = {key: float(value) for key, value in plain[name].items()}
-            plain[name] = {"name": type(getattr(self, name)).__name__.lower(), **numbers}
+            numbers = {key: float(value) for key, value in vars(plain[name]).items()}
+            plain[name] = {"name": type(plain[name]).__name__.lower(), **numbers}
         for name in _NUMBERS:
             plain[name] = float(plain[name])  # 30 and 30.0 seconds are one plan, so they have one hash
         return plain
@@ -203,7 +203,7 @@ def _check_training(plan: Plan) -> None:
     for name in ("guest_rule", "host_rule"):
         if not isinstance(getattr(plan, name), Rule):
             _wrong(name, getattr(plan, name), "Adam or Sgd")
-        for key, value in asdict(getattr(plan, name)).items():
+        for key, value in vars(getattr(plan, name)).items():
             _check_number(f"{name}.{key}", value, _RULE_NUMBERS[key])
     for name in ("guest_schedule", "host_schedule"):
         if getattr(plan, name) not in get_args(Schedule):

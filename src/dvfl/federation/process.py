@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dvfl.errors import RunFailed
-from dvfl.files import write_json
+from dvfl.files import write_json, writing
 
 STATUS = "status.json"
 _STATUS_S = 1.0
@@ -21,18 +21,17 @@ _STATUS_S = 1.0
 @contextmanager
 def held(folder: Path, party: str) -> Iterator[None]:
     """The folder to this process alone, however it ends."""
-    try:
+    with writing(folder):
         file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise RunFailed(f"{folder} cannot be written ({error.strerror}); mend that and start again") from error
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             pid = os.pread(file, 32, 0).decode(errors="replace").strip()
             raise RunFailed(f"{party} runs already on {folder} (process {pid}); only one may") from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
+        with writing(folder):
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(file)
@@ -66,4 +65,5 @@ async def report(folder: Path, status: Callable[[], dict[str, Any]]) -> None:
 
 def say(text: str) -> None:
     """One line in the party's log, with the time."""
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # its disk may be full, which is no reason to stop training
+        print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}", file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ from dvfl.federation.storage import DiskStorage
 from dvfl.federation.surroundings import Here
 from dvfl.federation.table import open_table
 from dvfl.federation.tasks import together
-from dvfl.files import write_json
+from dvfl.files import write_json, writing
 
 RESULT = "result.json"
 _BROKER_S = 0.2  # between two looks at the broker
@@ -137,7 +137,8 @@ def run_owner(folder: Path) -> None:
         async def serve(stop: asyncio.Event) -> None:
             def finished(owner: OwnerParty) -> None:
                 if not owner.resumed_done or not (folder / RESULT).exists():
-                    write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
+                    with writing(folder / RESULT):
+                        write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
 
             service = OwnerService(owner, {host: NatsOwnerLine(line) for host, line in lines.items()}, here, finished)
             keeping = (line.keep() for line in lines.values())
@@ -164,8 +165,9 @@ def _renew_host(folder: Path, broker: Broker, service: HostService) -> None:
 
 
 async def _keep(broker: Broker) -> None:
-    """Starts the broker again whenever it has died."""
+    """Starts the broker again whenever it has died; ends once it cannot keep what guests send."""
     while True:
+        broker.check_store()
         if not broker.alive:
             try:
                 await asyncio.to_thread(broker.restart)

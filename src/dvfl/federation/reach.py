@@ -15,7 +15,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoServersError
@@ -25,8 +24,9 @@ from dvfl.federation.credentials import client_options
 from dvfl.federation.wire import BadMessage, Collect, Hello, Refused, Role, decode, encode
 
 APART_S = 30.0  # clocks that differ by more are not kept by anything
-_CONNECT_S = 3.0
+_CONNECT_S = 3
 _ANSWER_S = 3.0
+_LEAVE_S = 0.3  # after a handshake that failed nats-py waits for good, with the socket closed
 _TROUBLE = (NatsError, OSError, asyncio.TimeoutError, asyncio.InvalidStateError)
 
 
@@ -84,8 +84,7 @@ async def _look(visitor: Visitor, host: str, address: str) -> list[Finding]:
         findings.append(await _clock(client, visitor, host))
         return [*findings, await _answered(client, visitor, host)]
     finally:
-        with suppress(*_TROUBLE):
-            await asyncio.wait_for(client.close(), _CONNECT_S)
+        await _leave(client)
 
 
 async def _connected(visitor: Visitor, host: str, address: str) -> tuple[Client | None, str]:
@@ -95,20 +94,27 @@ async def _connected(visitor: Visitor, host: str, address: str) -> tuple[Client 
     async def note(cause: Exception) -> None:
         causes.append(cause)
 
+    client = Client()
     try:
-        client = await nats.connect(
+        await client.connect(
             f"tls://{address}",
             connect_timeout=_CONNECT_S,
             allow_reconnect=False,
             max_reconnect_attempts=1,
-            reconnect_time_wait=0.1,
+            reconnect_time_wait=0,
             error_cb=note,
             **client_options(visitor.folder, host, visitor.federation),
         )
         return client, ""
     except _TROUBLE as error:
+        await _leave(client)
         hidden = isinstance(error, NoServersError) and bool(causes)
         return None, _explained(causes[-1] if hidden else error, visitor, host)
+
+
+async def _leave(client: Client) -> None:
+    with suppress(*_TROUBLE):
+        await asyncio.wait_for(client.close(), _LEAVE_S)
 
 
 def _explained(error: Exception, visitor: Visitor, host: str) -> str:

@@ -1,21 +1,22 @@
 """What a party must not forget (its checkpoint, a host's tables, an owner's chunks), and its home on a disk."""
 
+import hashlib
 import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from dvfl.errors import RunFailed, UserError
-from dvfl.files import replacing, sha256, write_bytes, write_json
+from dvfl.files import remove_unfinished, sha256, write_bytes, write_json, writing
 
 _MANIFEST, _TABLES = "checkpoint.json", "tables.json"
 _FILES = ("checkpoint-a.safetensors", "checkpoint-b.safetensors")  # in turn, so that the one in force is never touched
@@ -62,8 +63,9 @@ class DiskStorage:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tables: list[np.memmap[Any, Any]] = []
-        with _writing(folder):
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            remove_unfinished(folder)
             self._trusted = self._tables_are_whole()
             write_json(folder / _TABLES, {"boot": _boot(), "closed": False})
 
@@ -78,12 +80,13 @@ class DiskStorage:
 
     def save(self, checkpoint: Checkpoint) -> None:
         file = self._folder / _FILES[self._in_force() == _FILES[0]]
-        with _writing(self._folder):
-            for table in self._tables:
-                table.flush()
-            with replacing(file) as temporary:
-                save_file({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()}, temporary)
-            manifest = {"format": _FORMAT, "file": file.name, "sha256": sha256(file), "values": checkpoint.values}
+        content = save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
+        digest = hashlib.sha256(content).hexdigest()
+        self._flush()
+        with writing(file):
+            write_bytes(file, content)
+        with writing(self._folder / _MANIFEST):
+            manifest = {"format": _FORMAT, "file": file.name, "sha256": digest, "values": checkpoint.values}
             write_json(self._folder / _MANIFEST, manifest)
 
     def table(self, name: str, slots: int, width: int) -> tuple[TableArrays, bool]:
@@ -93,16 +96,17 @@ class DiskStorage:
             (self._folder / file).is_file() and (self._folder / file).stat().st_size == _size(*of)
             for file, of in wanted.items()
         )
-        with _writing(self._folder):
-            if not whole:
-                self._make_room(wanted)
-            mode: Any = "r+" if whole else "w+"
-            arrays = [np.memmap(self._folder / file, of[1], mode, shape=of[0]) for file, of in wanted.items()]
+        if not whole:
+            self._make_room(wanted)
+        arrays = []
+        for file, (shape, dtype) in wanted.items():
+            with writing(self._folder / file):
+                arrays.append(np.memmap(self._folder / file, dtype, "r+", shape=shape))
         self._tables += arrays
         return TableArrays(*arrays), whole
 
     def put(self, name: str, content: bytes) -> None:
-        with _writing(self._folder):
+        with writing(self._folder / name):
             write_bytes(self._folder / name, content)
 
     def get(self, name: str) -> bytes | None:
@@ -111,13 +115,18 @@ class DiskStorage:
 
     def drop(self, prefix: str) -> None:
         for path in self._folder.glob(f"{prefix}*"):
-            path.unlink(missing_ok=True)
+            with writing(path):
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        with _writing(self._folder):
+        self._flush()
+        with writing(self._folder / _TABLES):
+            write_json(self._folder / _TABLES, {"boot": _boot(), "closed": True})
+
+    def _flush(self) -> None:
+        with writing(self._folder):
             for table in self._tables:
                 table.flush()
-            write_json(self._folder / _TABLES, {"boot": _boot(), "closed": True})
 
     def _in_force(self) -> str | None:
         with suppress(OSError, ValueError, KeyError):
@@ -125,12 +134,15 @@ class DiskStorage:
         return None
 
     def _make_room(self, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
-        """Refuses at once what a full disk would only refuse when a page of a map is written, by a signal."""
-        for file in wanted:
-            (self._folder / file).unlink(missing_ok=True)
-        size = sum(_size(*of) for of in wanted.values())
-        if shutil.disk_usage(self._folder).free < size:
-            raise RunFailed(f"{self._folder}: {size / 1e6:.0f} MB are needed for tables and not free; make room")
+        """Takes it all from the disk now: a page of a map for which there is no room would end the process."""
+        with writing(self._folder):
+            for file in wanted:
+                (self._folder / file).unlink(missing_ok=True)
+            size = sum(_size(*of) for of in wanted.values())
+            if shutil.disk_usage(self._folder).free < size:
+                raise RunFailed(f"{self._folder}: {size / 1e6:.0f} MB are needed for tables and not free; make room")
+            for file, of in wanted.items():
+                _reserve(self._folder / file, _size(*of))
 
     def _tables_are_whole(self) -> bool:
         """Closed in good order, or left by a process that was killed since the machine was started.
@@ -173,11 +185,10 @@ def _boot() -> str:
     return _BOOT.read_text().strip() if _BOOT.exists() else f"unknown, process {os.getpid()}"
 
 
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RunFailed(
-            f"{folder} cannot be written ({error.strerror}); what was saved before is kept: mend that and start again"
-        ) from error
+def _reserve(path: Path, size: int) -> None:
+    """A file of zeros of that size; where the system can, with room on the disk for every page of it."""
+    with path.open("wb") as file:
+        if sys.platform == "linux":
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)

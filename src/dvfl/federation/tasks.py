@@ -1,8 +1,11 @@
 """Several things at once, until somebody says stop or one of them fails."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
+from contextlib import suppress
 from typing import Any
+
+_AGAIN_S = 1.0
 
 
 async def together(stop: asyncio.Event, *works: Coroutine[Any, Any, None]) -> None:
@@ -13,6 +16,18 @@ async def together(stop: asyncio.Event, *works: Coroutine[Any, Any, None]) -> No
         for task in done:
             await task
     finally:
-        for task in tasks:
+        await end(tasks)
+
+
+async def end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancels tasks until they have ended; what became of them is not asked.
+
+    More than once: before Python 3.12 `asyncio.wait_for`, and so nats-py, forgets a cancellation that comes together
+    with what was awaited.
+    """
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(asyncio.CancelledError):  # another one of ours, while these are leaving
+            await asyncio.wait(running, timeout=_AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from dvfl.files import replacing
+from dvfl.files import replacing, writing
 from dvfl.strategies.simulation import Simulation
 
 
@@ -14,7 +14,7 @@ def save(simulation: Simulation, path: Path) -> None:
     """Writes everything that is needed to go on from here."""
     tensors, position = simulation.state()
     position["seconds"] = simulation.watch.totals()
-    with replacing(path) as temporary:
+    with writing(path), replacing(path) as temporary:
         whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
         save_file(whole, temporary, {"position": json.dumps(position)})
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dvfl import __version__
 from dvfl.errors import UserError
-from dvfl.files import replacing, sha256, write_json
+from dvfl.files import replacing, sha256, write_json, writing
 from dvfl.parties.guest import FittedGuest, FitTransform
 from dvfl.parties.host import Host
 from dvfl.parties.modules import Net
@@ -62,7 +62,7 @@ def write(parties: Sequence[tuple[str, dict[str, Tensor]]], folder: Path, manife
     files = {}
     for name, tensors in parties:
         path = folder / f"{name}.safetensors"
-        with replacing(path) as temporary:
+        with writing(path), replacing(path) as temporary:
             save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
         files[path.name] = sha256(path)
     write_json(folder / MANIFEST, {"format": FORMAT, "version": __version__, **manifest, "files": files})

@@ -1,0 +1,150 @@
+"""A whole run of real processes and brokers, in which everything that reached a guest was kept.
+
+Why it is everything: a guest listens nowhere and dials only the addresses in its `party.toml`, and all of these lead to
+relays that read what they pass on (`recording.py`). The relays keep the lines below NATS, so replies, the broker's own
+words and whatever else a guest did not ask for are there too. That the guests' processes had no other connections was
+looked at all the while.
+"""
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from digits import make_digits
+from recording import Frame, Relay, arrays_in, frames
+
+from dvfl.federation.chaos_folder import addresses, redirected
+from dvfl.federation.chaos_schedule import link
+from dvfl.federation.plan import read_plan
+from dvfl.federation.settings import Federation
+from dvfl.federation.streams import stream_name
+from dvfl.federation.supervisor import Supervisor
+from dvfl.federation.wire import Encodings, Hello, Refused, Welcome, decode
+from dvfl.files import write_text
+
+PATIENCE_S = 120.0
+
+
+@dataclass
+class Run:
+    """What was kept of it."""
+
+    federation: Federation
+    result: dict[str, Any]
+    relays: dict[tuple[str, str], Relay]  # by guest and host
+    reached: set[int]  # ports at the other end of the guests' sockets; 0 for one that listens
+
+    def lines(self) -> Iterator[tuple[str, list[Frame], list[Frame]]]:
+        """Every connection of a guest: whose, what reached it, and what it sent."""
+        for (guest, _), relay in self.relays.items():
+            for kept in relay.connections:
+                yield guest, frames(kept.to_guest), frames(kept.from_guest)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return asyncio.run(recorded(make_digits(tmp_path_factory.mktemp("recorded") / "practice")))
+
+
+async def recorded(folder: Path) -> Run:
+    supervisor = Supervisor(folder)
+    federation = supervisor.federation
+    at = addresses(folder, federation)
+    relays = {
+        (guest, host): Relay(folder / guest, folder / host, federation.name, at[link(guest, host)])
+        for guest in federation.guests
+        for host in federation.hosts
+    }
+    to = {link(*ends): await relay.start() for ends, relay in relays.items()}
+    for path, text in redirected(folder, federation, {**at, **to}).items():
+        write_text(path, text)
+    reached: set[int] = set()
+    supervisor.start()
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while not supervisor.result.exists():
+            assert time.monotonic() < until, [supervisor.last_words(party) for party in supervisor.roles]
+            supervisor.watch()
+            for guest in federation.guests:
+                reached |= ports(supervisor.processes[guest].pid)
+            await asyncio.sleep(0.1)
+    finally:
+        await asyncio.to_thread(supervisor.stop)
+    for relay in relays.values():
+        await relay.close()
+    return Run(federation, json.loads(supervisor.result.read_text()), relays, reached)
+
+
+def ports(pid: int) -> set[int]:
+    """The far ports of a process's sockets (Linux)."""
+    own: set[str] = set()
+    with suppress(OSError):  # one that is closed while we look
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            own |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(entry.path)))
+    found: set[int] = set()
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        with suppress(OSError):
+            rows = [row.split() for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
+            found |= {int(row[2].rpartition(":")[2], 16) for row in rows if row[9] in own}
+    return found
+
+
+def answers(guest: str, frame: Frame, asked: dict[str, str], run: Run) -> None:
+    """Holds one message to what may reach a guest: an answer to what it asked, and which."""
+    question = asked[frame.words[1]]
+    if frame.headers.startswith(b"NATS/1.0 503"):  # the broker's own: nobody is there to answer yet
+        assert not frame.payload
+        return
+    if question == "push":  # the broker's own: it is in the stream
+        receipt = json.loads(frame.payload)
+        assert receipt == {"stream": stream_name(guest), "seq": int(receipt["seq"])} and not frame.headers
+        return
+    # What the broker told the host of the request, which nats-py sends back with the answer.
+    assert re.fullmatch(
+        rb'NATS/1\.0\r\nNats-Request-Info: {"acc":"%b","rtt":\d+}\r\n\r\n' % guest.encode(), frame.headers
+    )
+    message = decode(frame.payload, Welcome, Refused)
+    assert arrays_in(message) == []
+    if isinstance(message, Welcome) and message.plan:
+        read_plan(message.plan, run.federation.key())  # the owner's, as it was signed before any training
+
+
+def test_the_run_had_a_result_and_every_guest_talked_to_every_host_through_its_relay(run: Run) -> None:
+    assert run.result["accuracy_mean"] > 50
+    assert all(relay.connections for relay in run.relays.values())
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/net/tcp").exists(), reason="sockets of a process are looked up in Linux's /proc"
+)
+def test_guests_had_no_line_but_those_that_were_recorded(run: Run) -> None:
+    assert run.reached == {relay.port for relay in run.relays.values()}
+
+
+def test_every_message_to_a_guest_is_a_known_answer_without_a_floating_point_array(run: Run) -> None:
+    for guest, received, sent in run.lines():
+        asked = {frame.words[2]: frame.words[1] for frame in sent if frame.kind == "PUB"}
+        for frame in received:
+            if frame.kind in ("MSG", "HMSG"):
+                answers(guest, frame, asked, run)
+            else:
+                assert frame.kind in ("INFO", "PING", "PONG"), frame  # the broker's own; a refusal would be -ERR
+
+
+def test_the_same_look_finds_the_arrays_that_guests_send(run: Run) -> None:
+    for _, _, sent in run.lines():
+        messages = [decode(frame.payload, Hello, Encodings) for frame in sent if frame.kind == "PUB"]
+        assert {tuple(arrays_in(message)) for message in messages} == {(), ("slots", "values")}
+
+
+def test_little_reaches_guests_beside_what_they_send(run: Run) -> None:
+    kept = [one for relay in run.relays.values() for one in relay.connections]
+    assert sum(len(one.from_guest) for one in kept) > 50 * sum(len(one.to_guest) for one in kept)
