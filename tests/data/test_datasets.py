@@ -5,10 +5,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from dvfl.data import DATASETS, load
+from dvfl.data.vertical import Split
 from dvfl.errors import UserError
 
 NATURAL = {"credit_card": 4, "parkinsons": 4, "caltech7": 6, "handwritten": 6}
 EMBEDDED = ("digits", "breast_cancer", "wine", "diabetes")
+DRAWN = ("credit_card", "caltech7", "handwritten", *EMBEDDED)
 
 
 def test_digits_are_four_strips_of_two_rows_in_the_unit_interval():
@@ -50,8 +52,9 @@ def test_embedded_sets_need_no_files_and_load_the_same_twice(name):
 
 
 @pytest.mark.parametrize("name", sorted(DATASETS))
-def test_every_set_is_finite_float32_with_a_row_for_each_label(name, real_data):
-    data = load(name, data_dir=real_data)
+def test_every_set_is_finite_float32_with_a_row_for_each_label(name, request):
+    folder = request.getfixturevalue("real_fashion" if name == "fashion_mnist" else "real_data")
+    data = load(name, data_dir=folder)
     assert data.name == name
     for guest in data.guests:
         assert guest.train.dtype == guest.test.dtype == np.float32
@@ -101,27 +104,93 @@ def test_credit_card_is_shared_in_its_natural_blocks(real_data):
 def test_parkinsons_groups_hold_all_columns(real_data):
     data = load("parkinsons", data_dir=real_data)
     assert [guest.columns for guest in data.guests] == [55, 84, 182, 432]
-    assert data.sizes == "parkinsons" and "by subject" in data.note
+    assert data.sizes == "parkinsons" and data.split == Split("subject", 0)
 
 
-def test_parkinsons_tests_on_subjects_it_never_trained_on(real_data):
+@pytest.fixture
+def voices(real_data):
+    """Whose recordings are on either side of a split of Parkinson's."""
     with np.load(real_data / "parkinsons.npz") as arrays:
         x, subject = arrays["X"][:, 55:139].astype(np.float64), arrays["subject_id"]
-    data = load("parkinsons", data_dir=real_data)
+    same = ((x - x.mean(axis=0)) / x.std(axis=0))[:, ::8]
 
-    # The loader gives no row numbers, so rows are found again by their values, up to shift and scale.
-    def owners(part: np.ndarray) -> set[int]:
-        seen = np.concatenate([data.guests[1].train, data.guests[1].test])
-        same = (x - x.mean(axis=0)) / x.std(axis=0)
-        scaled = (part - seen.mean(axis=0, dtype=np.float64)) / seen.std(axis=0, dtype=np.float64)
-        distance = np.stack([np.abs(same - row).max(axis=1) for row in scaled])  # (part's rows, all rows)
-        assert distance.min(axis=1).max() < 1e-3
-        return {int(subject[i]) for i in distance.argmin(axis=1)}
+    def sides(**asked):
+        data = load("parkinsons", data_dir=real_data, **asked)
+        mfcc = data.guests[1]
+        seen = np.concatenate([mfcc.train, mfcc.test]).astype(np.float64)
 
-    train, test = owners(data.guests[1].train), owners(data.guests[1].test)
+        # The loader gives no row numbers, so rows are found again by their values, up to shift and scale.
+        def owners(part):
+            scaled = ((part - seen.mean(axis=0)) / seen.std(axis=0))[:, ::8]
+            distance = np.stack([np.abs(same - row).max(axis=1) for row in scaled])  # (part's rows, all rows)
+            assert distance.min(axis=1).max() < 1e-3
+            return {int(subject[i]) for i in distance.argmin(axis=1)}
+
+        return data, owners(mfcc.train), owners(mfcc.test)
+
+    return sides
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parkinsons_tests_on_subjects_it_never_trained_on_whatever_the_seed(seed, voices):
+    data, train, test = voices(split_seed=seed)
     assert not train & test
     assert len(train | test) == 252
-    assert len(data.y_test) == 3 * len(test)
+    assert len(data.y_test) == 3 * len(test) == 153
+    assert data.split == Split("subject", seed) and "on the same side" in data.note
+
+
+def test_parkinsons_may_be_split_at_random_and_then_says_what_that_means(voices):
+    data, train, test = voices(split="random")
+    assert len(train & test) > 50
+    assert len(data.y_test) == 152
+    assert data.split == Split("random", 0) and "on both sides" in data.note
+
+
+@pytest.mark.parametrize("name", [*DRAWN, "parkinsons"])
+def test_every_seed_draws_another_split_and_0_the_usual_one(name, real_data):
+    usual = load(name, data_dir=real_data)
+    draws = [load(name, data_dir=real_data, split_seed=seed) for seed in range(30 if name in EMBEDDED else 3)]
+    assert np.array_equal(usual.guests[0].test, draws[0].guests[0].test)
+    assert len({data.guests[0].test.tobytes() for data in draws}) == len(draws)
+    for seed, data in enumerate(draws):
+        assert (len(data.y_train), len(data.y_test)) == (len(usual.y_train), len(usual.y_test))
+        assert data.split is not None and data.split.seed == seed
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "right"),
+    [
+        ("mnist", "random", "official"),
+        ("fashion_mnist", "subject", "official"),
+        ("parkinsons", "official", "subject or random"),
+        *((name, "subject", "random") for name in DRAWN),
+        *((name, "official", "random") for name in DRAWN),
+    ],
+)
+def test_a_split_that_makes_no_sense_is_refused_with_those_that_do(name, split, right):
+    with pytest.raises(UserError, match=f"^{name} cannot be split '{split}': {right} is right$"):
+        load(name, split=split)
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_an_official_split_is_not_drawn_again(name):
+    with pytest.raises(UserError, match=f"{name} has one official split"):
+        load(name, split_seed=1)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_split_seed_out_of_range_is_refused(seed):
+    with pytest.raises(UserError, match=f"split seed {seed}: from 0 to 4294967295 is right"):
+        load("wine", split_seed=seed)
+
+
+def test_a_split_is_told_in_words():
+    assert [str(Split("official")), str(Split("subject", 3)), str(Split("random"))] == [
+        "official",
+        "by subject, split seed 3",
+        "random, split seed 0",
+    ]
 
 
 def test_caltech7_says_that_its_features_were_re_extracted(real_data):
@@ -171,6 +240,10 @@ def test_labels_belong_to_their_rows(real_data):
 def test_an_unknown_name_gets_the_nearest_one():
     with pytest.raises(UserError, match="no data set is called 'minst'; did you mean 'mnist'"):
         load("minst")
+
+
+def test_a_hyphen_is_as_good_as_an_underscore():
+    assert load("breast-cancer").name == "breast_cancer"
 
 
 def test_every_loader_says_where_its_data_come_from():

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -49,6 +49,20 @@ def test_a_class_of_two_rows_is_on_both_sides():
     y = np.array([0] * 18 + [1] * 2)
     train, test = hold_out(len(y), y, 0.5)
     assert set(y[train]) == set(y[test]) == {0, 1}
+
+
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=60), st.integers(0, 2**32 - 1))
+def test_no_subject_is_on_both_sides_whatever_the_rows_and_the_seed(subjects, seed):
+    assume(len(set(subjects)) > 1)
+    subjects = np.array(subjects)
+    train, test = hold_out_by_subject(subjects, subjects % 2, seed)
+    assert not set(subjects[train]) & set(subjects[test])
+    assert sorted([*train, *test]) == list(range(len(subjects)))
+
+
+def test_another_seed_holds_out_other_rows():
+    draws = {tuple(hold_out(100, np.arange(100) % 2, seed=seed)[1]) for seed in range(30)}
+    assert len(draws) == 30
 
 
 @pytest.mark.parametrize("rows_each", [1, 3])

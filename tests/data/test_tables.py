@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from dvfl.data import ColumnEncoder, load_tables
+from dvfl.data.vertical import Split
 from dvfl.errors import UserError
 
 ROWS = 50
@@ -54,7 +55,7 @@ def test_each_table_becomes_a_guest_with_encoded_columns(files):
     assert loaded.encoders[0].names == ("income", "city = Bonn", "city = Ulm")
     assert loaded.encoders[1].names == ("basket", "since")
     assert data.guests[0].train.shape == (40, 3) and data.guests[1].test.shape == (10, 2)
-    assert data.classes == ("no", "yes") and data.sizes == "table"
+    assert data.classes == ("no", "yes") and data.sizes == "table" and data.split == Split("random")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])

@@ -29,7 +29,7 @@ def init(
     preset: Annotated[str, typer.Option(help="paper: its hyperparameters to the letter; tuned: our best.")] = "tuned",
     seed: Annotated[int, typer.Option(min=0, help="Of the run.")] = 0,
     rows: Annotated[int | None, typer.Option(min=1, help="Training rows; all unless given.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where prepared data files lie.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data files lie (docs/data.md).")] = None,
     debug: _Debug = False,
 ) -> None:
     """Make a federation for practice: all parties' folders, their data and all keys, in one place."""

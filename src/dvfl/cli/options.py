@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 
 from dvfl.data import ColumnEncoder, VerticalData, load, load_tables
+from dvfl.data.datasets import chosen_split, dataset_name
 from dvfl.data.outages import read_outages
 from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
@@ -56,7 +57,9 @@ def fresh(given: Given) -> Plan:
     data = _plain(given.data)
     _check_data(data)
     if "tables" not in data:
-        data.setdefault("dataset", "digits")
+        data["dataset"] = dataset_name(data.get("dataset", "digits"))
+        split = chosen_split(data["dataset"], data.get("split"), data.get("split_seed", 0))
+        data |= {"split": split.rule, "split_seed": split.seed}
     faults = parse_faults(given.faults or ()).texts
     plan = Plan(
         data,
@@ -84,6 +87,8 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
     settings = strategy(config["strategy"]).settings.from_dict(config["settings"])
     data = dict(config["data"])
     asked = _plain(given.data)
+    if "dataset" in asked:
+        asked["dataset"] = dataset_name(asked["dataset"])
     if "data_dir" in asked:  # only where to look: config.json knows what the data must be
         data["data_dir"] = asked.pop("data_dir")
     faults = None if given.faults is None else parse_faults(given.faults).texts
@@ -122,7 +127,8 @@ def read_data(plan: Plan) -> tuple[VerticalData, tuple[ColumnEncoder, ...]]:
     d = plan.data
     if "tables" not in d:
         data_dir = Path(d["data_dir"]) if "data_dir" in d else None
-        return fewer_rows(load(d["dataset"], data_dir=data_dir, guests=d.get("guests")), d.get("rows")), ()
+        named = {name: d[name] for name in ("guests", "split", "split_seed") if name in d}
+        return fewer_rows(load(d["dataset"], data_dir=data_dir, **named), d.get("rows")), ()
     options = {name: d[name] for name in ("missing", "label_column", "task") if name in d}
     loaded = load_tables([Path(path) for path in d["tables"]], Path(d["labels"]), d["id"], **options)
     return loaded.data, loaded.encoders
@@ -171,6 +177,9 @@ def _check_data(data: Mapping[str, Any]) -> None:
             raise UserError(f"{_option(name)} does not go with --table: each table given is one guest")
     if "rows" in data:
         raise UserError("--rows does not go with --table: all rows with a label are trained on")
+    for name in ("split", "split_seed"):
+        if name in data:
+            raise UserError(f"{_option(name)} does not go with --table: a random fifth of the rows is held out")
 
 
 def chosen_device(name: str) -> str:

@@ -17,7 +17,7 @@ def reproduce(
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="auto takes a GPU where there is one.")
     ] = "auto",
-    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where prepared data files lie.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data files lie (docs/data.md).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; only where the results are.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:

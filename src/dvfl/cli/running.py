@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from dvfl.cli.interrupts import Interrupted, Interrupts
 from dvfl.cli.options import Given, fresh, parse_faults, read_data, resumed, settle
 from dvfl.cli.progress import Display, display
+from dvfl.data.vertical import Split
 from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.report import size
@@ -110,8 +111,11 @@ def _lines(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str]]:
         )
     stalled = [("status", result["status"])] if result["status"] != "ok" else []
     repeated = [("asked again", f"{result['requests_repeated']:,}")] if "requests_repeated" in result else []
+    data = folder.config["data"]
+    split = [("split", str(Split(data["split"], data["split_seed"])))] if "split" in data else []
     return [
         ("dataset", result["dataset"]),
+        *split,
         ("strategy", result["strategy"]),
         ("preset", result["preset"]),
         ("hosts", str(result["hosts"])),

@@ -35,7 +35,16 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out; options need not be repeated.")
     ] = False,
-    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where prepared data files lie.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where data files lie, prepared or as published (docs/data.md).")
+    ] = None,
+    split: Annotated[
+        Literal["official", "subject", "random"] | None,
+        typer.Option(help="How test rows are chosen; parkinsons alone has a choice: subject (the default) or random."),
+    ] = None,
+    split_seed: Annotated[
+        int | None, typer.Option(min=0, help="Another draw of training and test rows; 0 by default.")
+    ] = None,
     rows: Annotated[int | None, typer.Option(min=1, help="Training rows; all unless given.")] = None,
     guests: Annotated[int | None, typer.Option(min=1, help="Number of guests that share the columns.")] = None,
     table: Annotated[
@@ -73,6 +82,8 @@ def train(
     data = {
         "dataset": dataset,
         "data_dir": data_dir,
+        "split": split,
+        "split_seed": split_seed,
         "rows": rows,
         "guests": guests,
         "tables": table or None,

@@ -1,86 +1,43 @@
-"""Finds the prepared data files: a given folder, `$DVFL_DATA`, the user's cache, the public source; checks them."""
+"""Finds a data set's files in a given folder, `$DVFL_DATA`, the cache or at their source; checks and reads them."""
 
-import hashlib
 import io
 import os
-import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dvfl.data.fetch import FetchFailed, fetch_mnist
+from dvfl.data.catalogue import SOURCES, Published, Source
+from dvfl.data.checksums import LIMIT, File, NotTheFile, checked
+from dvfl.data.conversion import Arrays, content_sha256
+from dvfl.data.fetch import FetchFailed, fetch
 from dvfl.errors import UserError
+from dvfl.files import write_bytes
 
 
-@dataclass(frozen=True)
-class Source:
-    """A prepared file as it must be, and where its contents were first published."""
+def read_arrays(name: str, data_dir: Path | None = None) -> Arrays:
+    """The arrays of a data set, from the first place that has its prepared file or its public ones.
 
-    size: int  # bytes
-    sha256: str
-    address: str
-
-
-SOURCES: Mapping[str, Source] = {
-    "mnist.npz": Source(
-        11_490_519,
-        "06af5dfe73b70e3bc1c36439982b18a8d76803db9b544f6fdf838a37fbb01b64",
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    ),
-    "credit_card.npz": Source(
-        1_013_709,
-        "3ab898dd9261aa73cfc6717efc5072f879bdb84232d7af6f4f7c9d0f9d63ae49",
-        "https://archive.ics.uci.edu/dataset/350/default+of+credit+card+clients",
-    ),
-    "parkinsons.npz": Source(
-        1_958_039,
-        "98f303d07485c41521fe60aeb240320425a3a6d72f73a7319abe72b6c3dd3d27",
-        "https://archive.ics.uci.edu/dataset/470/parkinson+s+disease+classification",
-    ),
-    "handwritten.npz": Source(
-        2_147_261,
-        "15a86c81b2339126de97b39d389e7bb5fb44b47da93fba761f5ea65478ca78c4",
-        "https://archive.ics.uci.edu/dataset/72/multiple+features",
-    ),
-    "caltech7_reextracted.npz": Source(
-        11_493_768,
-        "8cbe4dca982033691079ff5cdc03dff29d4b7b487fd79531521ee754d8d68d67",
-        "https://data.caltech.edu/records/mzrjq-6wc02",
-    ),
-}
-
-
-def read_arrays(file: str, data_dir: Path | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of a prepared file, from the first place that has it."""
-    path = find(file, data_dir)
-    content = _checked(path, SOURCES[file], in_cache=path.parent == cache_folder())
-    # From the bytes that were checked, not from the path: nothing can change in between.
+    Public files lie in the place itself or in a folder there with the data set's name, plain or compressed.
+    """
+    source, cache = SOURCES[name], cache_folder()
+    for place in (data_dir, _environment_folder(), cache):
+        if place is None:
+            continue
+        if source.prepared is not None and os.path.isfile(place / source.prepared.name):
+            return _unpacked(place / source.prepared.name, source.prepared, source.page)
+        if source.published is not None:
+            paths = _found(place, name, source.published.files, may_lack=place == cache)
+            if paths is not None:
+                return _converted(paths, name, source.published, source.page)
+    looked = f"{name}: {_wanted(source)} not in {_places(data_dir, cache)}"
+    if source.published is None or source.published.address is None:
+        raise UserError(f"{looked}; {source.advice}")
+    address = source.published.address
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a readable .npz file ({_one_line(error)})") from error
-
-
-def find(file: str, data_dir: Path | None = None) -> Path:
-    """Where the prepared file lies, fetched into the cache if it lies nowhere and can be."""
-    cache = cache_folder()
-    for folder in (data_dir, _environment_folder(), cache):
-        if folder is not None and (folder / file).is_file():
-            return folder / file
-    looked = f"{file} is not in {_places(data_dir, cache)}"
-    address = SOURCES[file].address
-    if file != "mnist.npz":
-        raise UserError(f"{looked}; put the prepared file in one of them (its public source is {address})")
-    try:
-        fetch_mnist(address, cache / file)
+        paths = _fetched(cache / name, source.published, address)
     except FetchFailed as failure:
-        raise UserError(f"{looked}, and fetching it from {address} failed: {failure}") from failure
-    return cache / file
+        raise UserError(f"{looked}, and fetching from {address} failed: {failure}") from failure
+    return _converted(paths, name, source.published, source.page)
 
 
 def cache_folder() -> Path:
@@ -101,33 +58,76 @@ def _places(data_dir: Path | None, cache: Path) -> str:
     return f"{given}, {variable} or the cache {cache}"
 
 
-def _checked(path: Path, source: Source, *, in_cache: bool) -> bytes:
-    """The file's bytes, if they are the published ones or, in our cache, the ones we converted and noted beside it."""
-    mend = "remove it to fetch it again" if in_cache else "copy it again from its source"
-    converted = _noted_checksum(path) if in_cache else None
+def _wanted(source: Source) -> str:
+    """What was looked for, with its verb."""
+    public = [file.name for file in source.published.files] if source.published is not None else []
+    if source.prepared is None:
+        return f"{', '.join(public)} are"
+    return f"{source.prepared.name}{' or ' if public else ''}{', '.join(public)} is"
+
+
+def _found(place: Path, name: str, files: tuple[File, ...], *, may_lack: bool) -> dict[str, Path] | None:
+    """Where the public files lie in this place; None where none of them does."""
+    for folder in (place / name, place):
+        paths = {file.name: path for file in files if (path := _present(folder, file.name)) is not None}
+        if len(paths) == len(files):
+            return paths
+        # In the cache a fetch may have been cut short: what is missing is fetched. Elsewhere somebody should know.
+        if paths and not may_lack:
+            lacking = next(file.name for file in files if file.name not in paths)
+            raise UserError(f"{folder} has {next(iter(paths))} but not {lacking}: {name} needs both")
+    return None
+
+
+def _present(folder: Path, name: str) -> Path | None:
+    candidates = (folder / name, folder / f"{name}.gz")
+    return next((path for path in candidates if os.path.isfile(path)), None)
+
+
+def _fetched(folder: Path, published: Published, address: str) -> dict[str, Path]:
+    """The files in the cache, those fetched that are not there yet; all arrive before one is written."""
+    paths = {file.name: _present(folder, file.name) for file in published.files}
+    arrived = {
+        file.name: fetch(f"{address}{file.name}{published.suffix}", file)
+        for file in published.files
+        if paths[file.name] is None
+    }
     try:
-        size = path.stat().st_size
-        # The size first: it finds a truncated copy without reading it.
-        if converted is None and size != source.size:
-            raise UserError(
-                f"{path} has {size} bytes, expected {source.size}: truncated or not the prepared file; {mend}"
-            )
-        content = path.read_bytes()
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in arrived.items():
+            write_bytes(folder / f"{name}{published.suffix}", content)
+    except OSError as error:
+        raise FetchFailed(f"the cache {folder} cannot be written ({error.strerror})") from error
+    return {name: path or folder / f"{name}{published.suffix}" for name, path in paths.items()}
+
+
+def _converted(paths: dict[str, Path], name: str, published: Published, page: str) -> Arrays:
+    contents = {file.name: _read(paths[file.name], file, page) for file in published.files}
+    read = ", ".join(map(str, paths.values()))
+    try:
+        arrays = published.convert(contents)
+    except NotTheFile as error:
+        raise UserError(f"{read} {error}; get it again ({page})") from error
+    if published.content is not None and (found := content_sha256(arrays)) != published.content:
+        raise UserError(
+            f"{read}: converted, this is not {name} as prepared (sha256 of the arrays {found}, expected"
+            f" {published.content}); the prepared file is right"
+        )
+    return arrays
+
+
+def _unpacked(path: Path, prepared: File, page: str) -> Arrays:
+    # From the bytes that were checked, not from the path: nothing can change in between.
+    with np.load(io.BytesIO(_read(path, prepared, page)), allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _read(path: Path, file: File, page: str) -> bytes:
+    """The file's bytes, uncompressed, once they are known to be the right ones."""
+    try:
+        with path.open("rb") as opened:
+            return checked(opened.read(LIMIT + 1), file)
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found not in (source.sha256, converted):
-        raise UserError(f"{path} has sha256 {found}, expected {converted or source.sha256}; {mend}")
-    return content
-
-
-def _noted_checksum(path: Path) -> str | None:
-    note = path.with_name(path.name + ".sha256")
-    try:
-        return note.read_text().split()[0]
-    except (OSError, UnicodeDecodeError, IndexError):
-        return None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    except NotTheFile as error:
+        raise UserError(f"{path} {error}; remove it or get it again ({page})") from error

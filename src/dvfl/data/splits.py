@@ -2,34 +2,36 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dvfl.data.moments import Matrix, Moments
-from dvfl.data.vertical import GuestTable
+from dvfl.data.vertical import GuestTable, VerticalData, Wanted
 from dvfl.errors import UserError
 
 Rows = NDArray[np.intp]
 
-SEED = 0  # one split for everyone, so that results can be set side by side
 
+def hold_out(rows: int, classes: NDArray[np.int64] | None, fraction: float = 0.2, seed: int = 0) -> tuple[Rows, Rows]:
+    """Training and test rows; every class in both where it has the rows for it.
 
-def hold_out(rows: int, classes: NDArray[np.int64] | None, fraction: float = 0.2) -> tuple[Rows, Rows]:
-    """Training and test rows; every class in both where it has the rows for it."""
+    The seed is 0 unless splits are repeated: one split for everyone, so that results can be set side by side.
+    """
     from sklearn.model_selection import train_test_split  # here: real parties start often, and never need it
 
     test = min(rows - 1, math.ceil(rows * fraction))  # as scikit-learn rounds, and a training row at least
     train, held = train_test_split(
-        np.arange(rows), test_size=test, random_state=SEED, stratify=_strata(classes, rows - test, test)
+        np.arange(rows), test_size=test, random_state=seed, stratify=_strata(classes, rows - test, test)
     )
     return np.asarray(train, np.intp), np.asarray(held, np.intp)
 
 
-def hold_out_by_subject(subjects: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[Rows, Rows]:
+def hold_out_by_subject(subjects: NDArray[np.int64], y: NDArray[np.int64], seed: int = 0) -> tuple[Rows, Rows]:
     """As `hold_out`, with all rows of one subject on the same side."""
     names, first = np.unique(subjects, return_index=True)
-    _, held = hold_out(len(names), y[first])
+    _, held = hold_out(len(names), y[first], seed=seed)
     tested = np.isin(subjects, names[held])
     return np.flatnonzero(~tested), np.flatnonzero(tested)
 
@@ -57,6 +59,22 @@ def table_guest(name: str, x: NDArray[np.floating], train: Rows, test: Rows) -> 
 def table_guests(views: Mapping[str, NDArray[np.floating]], train: Rows, test: Rows) -> tuple[GuestTable, ...]:
     """One guest for each view."""
     return tuple(table_guest(name, x, train, test) for name, x in views.items())
+
+
+def classified(
+    name: str,
+    views: Mapping[str, NDArray[np.floating]],
+    labels: NDArray[Any],
+    classes: tuple[str, ...],
+    wanted: Wanted,
+    note: str = "",
+    sizes: str | None = None,
+) -> VerticalData:
+    """One guest a view, a random split by class, standardised columns; sized by the data set's own rule unless said."""
+    y = labels.astype(np.int64)
+    train, test = hold_out(len(y), y, seed=wanted.split.seed)
+    guests = table_guests(views, train, test)
+    return VerticalData(name, guests, y[train], y[test], classes, sizes=sizes or name, note=note, split=wanted.split)
 
 
 def column_blocks(x: NDArray[np.floating], guests: int) -> dict[str, NDArray[np.floating]]:

@@ -13,7 +13,7 @@ from dvfl.data.columns import ColumnEncoder, refuse_infinite
 from dvfl.data.reading import Table, describe_ids, join_ids, read_table
 from dvfl.data.splits import Rows, hold_out
 from dvfl.data.targets import Task, label_of, targets
-from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.data.vertical import GuestTable, Split, VerticalData
 from dvfl.errors import UserError
 
 
@@ -57,7 +57,13 @@ def load_tables(
     counts = ", ".join(f"{table.path.name} {len(table)}" for table in [*guests, owner])
     note = f"rows: {counts}; in all of them: {len(common)}"
     data = VerticalData(
-        labels.name.split(".")[0], tuple(guest for guest, _ in encoded), y[train], y[test], classes, note=note
+        labels.name.split(".")[0],
+        tuple(guest for guest, _ in encoded),
+        y[train],
+        y[test],
+        classes,
+        note=note,
+        split=Split("random"),
     )
     ids = common.to_numpy()
     return LoadedTables(data, tuple(encoder for _, encoder in encoded), ids[train], ids[test])

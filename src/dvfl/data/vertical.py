@@ -1,12 +1,42 @@
 """Vertically split data: one table a guest, rows aligned, labels apart."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
+
+SplitRule = Literal["official", "subject", "random"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """How test rows were chosen."""
+
+    rule: SplitRule
+    seed: int = 0  # of the draw; an official split has none
+
+    def __str__(self) -> str:
+        """For a reader of results."""
+        if self.rule == "official":
+            return "official"
+        return f"{'by subject' if self.rule == 'subject' else 'random'}, split seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the loader of a data set is asked for."""
+
+    data_dir: Path | None
+    guests: int | None  # None: the data set's own number
+    split: Split
+
+    def guests_or(self, usual: int) -> int:
+        return usual if self.guests is None else self.guests
 
 
 @dataclass(frozen=True)
@@ -35,6 +65,7 @@ class VerticalData:
     classes: tuple[str, ...] | None  # None for regression
     sizes: str = "table"  # the paper's sizing rule for this data set (dvfl.parties.sizes)
     note: str = ""  # what a reader of results must know of this data set
+    split: Split | None = None  # None where there are no test rows, or somebody else chose them
 
     @property
     def rows(self) -> int:
