@@ -1,14 +1,24 @@
 """What every run of a simulated federation keeps, whatever happened in it."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from world import World
 
+from dvfl.federation.host import GuestKnown
 from dvfl.federation.wire import Encodings, decode
+
+
+def check_midway(world: World) -> None:
+    """At any moment."""
+    assert not unwritten(world), unwritten(world)
+    assert not outlived(world), outlived(world)
+    assert not thawed(world), thawed(world)
 
 
 def check(world: World) -> None:
     """At the end of a run."""
+    check_midway(world)
     assert not world.failed, world.failed
     assert world.finished, [world.parties[name].state for name in world.names]
     assert world.owner.score is not None and world.owner.score > 70, world.owner.score
@@ -37,19 +47,49 @@ def unapplied(world: World) -> list[str]:
 def unwritten(world: World) -> list[str]:
     """What hosts that still train say that they have read, and have not, nor anything newer."""
     missing = []
-    for host, broker in world.brokers.items():
-        party = world.parties.get(host)
-        if party is None or party.frozen or host not in world.running:
+    for host, guest, known in _training(world):
+        broker = world.brokers[host]
+        if known.refill or known.stream != str(broker.identity) or guest in world.bare:
             continue
-        for guest, known in party.guests.items():
-            if known.refill or known.stream != str(broker.identity) or guest in world.bare:
-                continue
-            read = broker.read[guest] = max(broker.read.get(guest, 0), known.sequence)
-            for number, data in broker.streams.get(guest, []):
-                message = _read(data)
-                if number <= read and message.lineage == known.lineage and not _stands(world, host, guest, message):
-                    missing.append(_named(host, guest, message))
+        read = broker.read[guest] = max(broker.read.get(guest, 0), known.sequence)
+        for number, data in broker.streams.get(guest, []):
+            message = _read(data)
+            if number <= read and message.lineage == known.lineage and not _stands(world, host, guest, message):
+                missing.append(_named(host, guest, message))
     return missing
+
+
+def outlived(world: World) -> list[str]:
+    """Hosts that still train, and hold what a guest sent before it lost its weights."""
+    found = []
+    for host, guest, known in _training(world):
+        if guest in world.bare:
+            sent = [_read(data) for name, data in world.brokers[host].acknowledged if name == guest]
+            now = [message.incarnation for message in sent if message.lineage == known.lineage]
+            held = world.disks[host].tables[guest].incarnations
+            if now and ((held > 0) & (held < min(now))).any():
+                found.append(f"{host}: {guest}")
+    return found
+
+
+def thawed(world: World) -> list[str]:
+    """Hosts whose tables have changed since they froze."""
+    changed = []
+    for host in world.hosts:
+        party = world.parties.get(host)
+        if party is not None and party.frozen:
+            held = [table.values.tobytes() for table in world.disks[host].tables.values()]
+            if world.frozen.setdefault((host, party.frozen), held) != held:
+                changed.append(host)
+    return changed
+
+
+def _training(world: World) -> Iterator[tuple[str, str, GuestKnown]]:
+    for host in world.hosts:
+        party = world.parties.get(host)
+        if party is not None and not party.frozen and host in world.running:
+            for guest, known in party.guests.items():
+                yield host, guest, known
 
 
 def _stands(world: World, host: str, guest: str, message: Encodings) -> bool:

@@ -168,7 +168,7 @@ def test_a_delay_is_a_latency_each_way_and_no_brake() -> None:
             await proxy.mend()
             began = time.monotonic()
             await said_back(reader, writer, b"x")
-            assert time.monotonic() - began < 0.2
+            assert time.monotonic() - began < 0.4  # what the delay would cost
 
     bounded(story)
 

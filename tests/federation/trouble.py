@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from types import ModuleType
 
 import pytest
-from promises import unwritten
+from promises import check_midway
 from subject import Size
 from world import World, simulate
 
@@ -63,7 +63,7 @@ async def trouble(world: World, luck: random.Random, seconds: float) -> None:
     end = loop.time() + seconds
     while loop.time() < end:
         await asyncio.sleep(luck.uniform(0.1, 0.5))
-        assert not unwritten(world), unwritten(world)
+        check_midway(world)
         for name in world.names:
             if name in dead and luck.random() < up:
                 dead.discard(name)

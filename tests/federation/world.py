@@ -160,6 +160,7 @@ class World:
         self.fenced: list[str] = []  # zombies that ended as they must
         self.bare: set[str] = set()  # parties that lost their disk
         self.doubled: set[str] = set()  # parties that had two processes at a time
+        self.frozen: dict[tuple[str, str], list[bytes]] = {}  # what was in a host's tables when it froze, by its hash
         self.finished = 0
         self.said: list[str] = []  # what parties logged
         self.to_guests: list[bytes] = []  # every message that a guest was sent
