@@ -34,11 +34,13 @@ def unapplied(world: World) -> list[str]:
     lost = []
     for host, broker in world.brokers.items():
         for guest, data in broker.acknowledged:
-            message, known = _read(data), world.parties[host].guests[guest]
+            message, known = _read(data), world.parties[host].guests.get(guest)
+            if known is None or known.refill:  # the host has lost all, and said so or is about to
+                continue
             if message.lineage != world.parties[guest].lineage or _stands(world, host, guest, message):
                 continue
-            if world.parties[host].frozen and guest in world.bare | world.doubled:  # its other process was earlier
-                continue
+            if world.parties[host].frozen and (guest in world.bare or _covered(world, host, guest, message)):
+                continue  # too late: with new weights, or from before a sweep that another process had finished
             if message.sweep is None or known.sweep != message.sweep.encoder or not _same(world, host, guest, message):
                 lost.append(_named(host, guest, message))
     return lost
@@ -73,11 +75,11 @@ def outlived(world: World) -> list[str]:
 
 
 def thawed(world: World) -> list[str]:
-    """Hosts whose tables have changed since they froze."""
+    """Hosts whose tables have changed since they froze, and were not lost."""
     changed = []
     for host in world.hosts:
         party = world.parties.get(host)
-        if party is not None and party.frozen:
+        if party is not None and party.frozen and host in world.running:
             held = [table.values.tobytes() for table in world.disks[host].tables.values()]
             if world.frozen.setdefault((host, party.frozen), held) != held:
                 changed.append(host)
@@ -98,6 +100,12 @@ def _stands(world: World, host: str, guest: str, message: Encodings) -> bool:
     incarnations, steps = table.incarnations[message.slots], table.steps[message.slots]
     older = (incarnations < message.incarnation) | ((incarnations == message.incarnation) & (steps < step))
     return not older.any()
+
+
+def _covered(world: World, host: str, guest: str, message: Encodings) -> bool:
+    """Whether all slots of a training message hold a final sweep."""
+    steps = world.disks[host].tables[guest].steps[message.slots]
+    return message.sweep is None and bool((steps >> 32 > world.plan.guest_epochs).all())
 
 
 def _same(world: World, host: str, guest: str, message: Encodings) -> bool:

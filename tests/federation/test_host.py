@@ -328,3 +328,48 @@ def test_a_stream_that_lost_its_messages_makes_it_ask_for_a_refill_until_that_ha
     answer = host.hello("guest-1", hello("guest-1"))
     assert isinstance(answer, Welcome) and not answer.refill
     assert not answer.swept
+
+
+def test_a_frozen_host_whose_tables_were_lost_does_not_freeze_without_them_though_the_owner_collects() -> None:
+    disk = MemoryStorage()
+    before = frozen(storage=disk)
+    disk.tables.clear()
+    again = opened(disk)
+    again.tell(tell(phase="collect", revision=2), now_ms=10**9)
+    again.settle(now_ms=10**9)
+    assert not again.frozen
+    swept(again)
+    again.settle(now_ms=10**9)
+    assert again.frozen == before.frozen
+
+
+def test_a_host_that_lost_its_disk_after_the_training_asks_for_all_and_freezes_with_it() -> None:
+    host = opened()
+    host.tell(tell(phase="collect", revision=2), now_ms=0)
+    host.settle(now_ms=1)
+    assert not host.frozen
+    answer = host.hello("guest-1", hello("guest-1"))
+    assert isinstance(answer, Welcome) and answer.refill
+    for guest in ("guest-2", "guest-3"):
+        host.hello(guest, hello(guest))
+    swept(host)
+    host.settle(now_ms=2)
+    assert host.frozen
+
+
+def test_parts_of_a_sweep_by_two_processes_are_no_whole_sweep() -> None:
+    host = made()
+    first, _ = sweep("guest-1")
+    _, second = sweep("guest-1", incarnation=101)
+    write(host, first, second)
+    assert not host.guests["guest-1"].whole
+    write(host, *sweep("guest-1", incarnation=101))
+    assert host.guests["guest-1"].whole
+
+
+def test_the_stream_is_read_anew_where_a_guest_comes_with_a_new_lineage() -> None:
+    host = made()
+    write(host, message())
+    assert host.place("guest-1") == ("stream", 1)
+    host.hello("guest-1", hello("guest-1", lineage=6, incarnation=200))
+    assert host.place("guest-1") == ("stream", 0)

@@ -89,10 +89,8 @@ async def trouble(world: World, luck: random.Random, seconds: float) -> None:
 
 async def strike(world: World, name: str, luck: random.Random) -> None:
     """Ends a process in one of the ways in which that can happen, or begins a second one beside it."""
-    party, way = world.parties.get(name), luck.random()
-    # What an owner, or a host that is frozen, has lost, it has lost for good.
-    for_good = name == "owner" or (party is not None and name in world.brokers and party.frozen)
-    if way < 0.7 or (for_good and way > 0.8):
+    way = luck.random()
+    if way < 0.7 or (name == "owner" and way > 0.8):  # what an owner has lost, it has lost for good
         world.kill(name)
     elif way < 0.8:
         await world.stop(name)

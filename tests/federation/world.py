@@ -159,7 +159,6 @@ class World:
         self.failed: dict[str, Exception] = {}
         self.fenced: list[str] = []  # zombies that ended as they must
         self.bare: set[str] = set()  # parties that lost their disk
-        self.doubled: set[str] = set()  # parties that had two processes at a time
         self.frozen: dict[tuple[str, str], list[bytes]] = {}  # what was in a host's tables when it froze, by its hash
         self.finished = 0
         self.said: list[str] = []  # what parties logged
@@ -210,7 +209,6 @@ class World:
     def start_twin(self, name: str) -> None:
         """A second process on a copy of the folder; the first goes on."""
         self.zombies.append(self.running.pop(name))
-        self.doubled.add(name)
         self.disks[name] = copy.deepcopy(self.disks[name])
         self.start(name)
 
@@ -229,6 +227,7 @@ class World:
     def _forget(self, name: str) -> None:
         if name in self.brokers:
             self.brokers[name].read = {}
+            self.frozen = {key: held for key, held in self.frozen.items() if key[0] != name}
 
     async def _live(self, name: str) -> None:
         try:

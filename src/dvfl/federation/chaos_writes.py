@@ -131,9 +131,9 @@ def _fate(message: Encodings, plan: Plan, known: GuestKnown, arrays: TableArrays
         return "applied" if ((incarnations == stamp) & (steps == step)).all() else "superseded"
     if not known.whole:
         return "too_late" if frozen else "lost"
-    # A whole sweep is the same however often it is repeated: any of its rounds will do.
-    repeated = message.sweep is not None and message.sweep.encoder == known.sweep
-    return "superseded" if repeated and _swept(steps, plan).all() else "lost"
+    # A whole sweep is the same however often it is repeated, and the last word on all that came from training.
+    covered = message.sweep is None or message.sweep.encoder == known.sweep
+    return "superseded" if covered and _swept(steps, plan).all() else "lost"
 
 
 def _stale(arrays: TableArrays, plan: Plan) -> int:

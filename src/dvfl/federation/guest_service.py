@@ -32,7 +32,10 @@ class GuestService:
     async def _greet(self, host: str) -> None:
         while True:
             await self._hello(host)
-            await asyncio.sleep(_OFTEN_S if self._awaits(host) else _SELDOM_S)
+            for _ in range(round(_SELDOM_S / _OFTEN_S)):
+                await asyncio.sleep(_OFTEN_S)
+                if self._awaits(host):
+                    break
 
     def _awaits(self, host: str) -> bool:
         seen = self.party.hosts.get(host)

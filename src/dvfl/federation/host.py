@@ -48,6 +48,7 @@ class GuestKnown:
     final: bool = False  # that of a trained guest; others only refill
     parts: int = 0  # of that sweep
     swept: set[int] = field(default_factory=set)  # parts that have come
+    swept_by: int = 0  # the incarnation they came from
     told: dict[str, Any] = field(default_factory=dict)  # what its last hello said of itself
 
     @property
@@ -191,7 +192,8 @@ class HostParty:
         if any(whole) and not self._first_sweep_ms:
             self._first_sweep_ms = now_ms
         late = self._first_sweep_ms and now_ms - self._first_sweep_ms >= 1000 * plan.sweep_deadline_s
-        if (all(whole) and self.steps >= plan.host_steps) or late or self.signed.phase != "train":
+        told = self.signed.phase != "train" and not any(known.refill for known in self.guests.values())
+        if (all(whole) and self.steps >= plan.host_steps) or late or told:
             made_of = [(name, own.lineage, own.sweep, len(own.swept)) for name, own in self.guests.items()]
             # Whose sweep is not whole is absent everywhere, as it will be in predictions.
             self._counted = [name for name, own in self.guests.items() if own.whole] or list(self.guests)
@@ -286,7 +288,9 @@ class HostParty:
         if (message.epoch, message.iteration) > (known.epoch, known.iteration):
             known.epoch, known.iteration = message.epoch, message.iteration
         known.arrived_ms = self._moved_ms = now_ms
-        if message.sweep is not None:
+        if message.incarnation > known.swept_by:  # of another process: its rows replace what came before
+            known.swept_by, known.swept = message.incarnation, set()
+        if message.sweep is not None and message.incarnation == known.swept_by:
             self._swept(known, message)
         return "applied" if wrote else "superseded"
 
@@ -302,16 +306,18 @@ class HostParty:
         """A guest that lost its weights: what it sent with them means nothing any more."""
         if self._training is not None and not self.frozen:
             self._training.register(guest).void()
-        fresh = GuestKnown(stream=known.stream, sequence=known.sequence)
+        fresh = GuestKnown(stream=known.stream, refill=known.refill)
         known.__dict__.update(fresh.__dict__)
 
     def _begin(self, signed: SignedPlan, now_ms: int) -> None:
         self.signed, self._training = signed, HostTraining(self.name, signed.plan, self._storage, fresh=True)
         if other := signed.plan.other_file(self._federation):
             self._log(other)
+        # Where the run is past its training, all that was sent here is lost.
+        lost = signed.phase != "train"
+        known = {guest.name: self.guests.get(guest.name, GuestKnown()) for guest in signed.plan.guests}
         self.guests = {
-            guest.name: replace(self.guests.get(guest.name, GuestKnown()), epoch=0, iteration=0, sweep="", final=False)
-            for guest in signed.plan.guests
+            name: replace(one, epoch=0, iteration=0, sweep="", final=False, refill=lost) for name, one in known.items()
         }
         self.steps, self.frozen, self.loss, self._first_sweep_ms, self._moved_ms = 0, "", None, 0, now_ms
         self.save()
@@ -334,7 +340,8 @@ class HostParty:
         for guest in self._training.torn:
             known = self.guests[guest]
             known.refill, known.swept = True, set()
-            self.frozen = ""  # the same sweeps and weights give the same hash again
+            # Frozen no more: the same sweeps and weights give the same hash again.
+            self.frozen, self._first_sweep_ms = "", 0
 
     def _seen(self, name: str, known: GuestKnown, now_ms: int) -> GuestSeen:
         held = self._training.register(name).count if self._training else 0
