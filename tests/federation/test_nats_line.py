@@ -105,3 +105,19 @@ def test_a_reader_whose_connection_is_closed_can_still_be_cancelled(own_federati
         assert done
 
     with_line(own_federation, story)
+
+
+def test_bytes_are_counted_through_a_loss_of_the_connection(own_federation: "Brokered") -> None:
+    async def story(connection: Connection, line: NatsHostLine) -> None:
+        stream = await opened(line)
+        await pushed(own_federation, bytes(5000))
+        await line.fetch("guest-1", stream, 0)
+        before = connection.traffic
+        assert before["bytes_received"] >= 5000 and before["bytes_sent"] > 0
+        lost = connection.client
+        own_federation.broker.restart()
+        while connection.client in (None, lost):
+            await asyncio.sleep(0.05)
+        assert all(connection.traffic[name] >= count for name, count in before.items())
+
+    with_line(own_federation, story)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dvfl.data import ColumnEncoder
 from dvfl.data.reading import read_table
-from dvfl.errors import UserError
+from dvfl.errors import RunFailed, UserError
 from dvfl.federation import table as table_module
 from dvfl.federation.table import Schema, Table, Values, check_schema, open_table
 
@@ -255,7 +255,8 @@ def test_what_a_killed_start_left_behind_is_removed(slots: Path, tmp_path: Path)
 
 def test_a_folder_that_cannot_be_written_is_named(slots: Path, tmp_path: Path) -> None:
     (tmp_path / "prepared-bank.csv").write_text("a file where the folder should be")
-    assert "the prepared rows cannot be written there" in refused(write(bank(), tmp_path / "bank.csv"), slots)
+    with pytest.raises(RunFailed, match=r"prepared-bank\.csv cannot be written \(File exists\)"):
+        opened(write(bank(), tmp_path / "bank.csv"), slots)
 
 
 # Unit values.

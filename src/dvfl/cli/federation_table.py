@@ -77,7 +77,8 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _table(statuses: list[dict[str, Any]]) -> Table:
-    table = Table("party", "state", "epoch", "loss", "oldest", "sent", "received", "dropped", "restarts", box=None)
+    headings = ("oldest", "sent", "received", "dropped", "MB sent", "MB received", "restarts")
+    table = Table("party", "state", "epoch", "loss", *headings, box=None)
     for status in statuses:
         ages = [age for age in (status.get("ages_s") or {}).values() if age is not None]
         silent = status.get("running", True) and status.get("seen_s", 0) > 10
@@ -89,12 +90,14 @@ def _table(statuses: list[dict[str, Any]]) -> Table:
             f"{status['loss']:.4f}" if status.get("loss") is not None else "",
             f"{max(ages):.0f} s" if ages else "",
             *(f"{status[name]:,}" if name in status else "" for name in _COUNTS),
+            *(f"{status[name] / 1e6:,.1f}" if name in status else "" for name in _BYTES),
             str(status.get("restarts", "")),
         )
     return table
 
 
 _COUNTS = ("messages_sent", "messages_received", "messages_dropped")
+_BYTES = ("bytes_sent", "bytes_received")  # since the process was started
 
 
 def _line(status: dict[str, Any]) -> str:

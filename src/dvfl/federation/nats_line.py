@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -40,12 +40,18 @@ class Connection:
     def __init__(self, folder: Path, host: str, federation: str, address: str) -> None:
         self._url, self._options = f"tls://{address}", client_options(folder, host, federation)
         self._client: Client | None = None
+        self._passed = Counter[str]()  # bytes over connections that are closed
         self._served: dict[str, Callable[[Msg], Awaitable[None]]] = {}
 
     @property
     def client(self) -> Client | None:
         """The client, where it is connected just now."""
         return self._client if self._client is not None and self._client.is_connected else None
+
+    @property
+    def traffic(self) -> Counter[str]:
+        """Bytes of all messages that this process has sent and received here."""
+        return self._passed + _bytes(self._client)
 
     async def keep(self) -> None:
         """Makes the connection, and again whenever it is lost. Runs until it is cancelled.
@@ -62,6 +68,7 @@ class Connection:
                         while client.is_connected:
                             await asyncio.sleep(_LOOK_S)
                 finally:
+                    self._passed += _bytes(client)
                     self._client = None
                     leaving.add(asyncio.create_task(_leave(client)))
                 leaving = {task for task in leaving if not task.done()}
@@ -99,6 +106,11 @@ class Connection:
             async with asyncio.timeout(_ANSWER_S):  # sending, too, can wait for good
                 return (await client.request(subject, data, timeout=_ANSWER_S)).data
         return None
+
+
+def _bytes(client: Client | None) -> Counter[str]:
+    stats = client.stats if client is not None else {"out_bytes": 0, "in_bytes": 0}
+    return Counter(bytes_sent=stats["out_bytes"], bytes_received=stats["in_bytes"])
 
 
 async def _quiet(error: Exception) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import secrets
 import signal
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -97,7 +99,7 @@ def run_host(folder: Path) -> None:
                 service = HostService(host, guests, line, here)
                 renew = partial(_renew_host, folder, broker, service)
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
-                about = report(folder, lambda: _host_status(host, here.now_ms()))
+                about = report(folder, lambda: _host_status(host, connection, here.now_ms()))
                 await together(stop, service.run(stop), about, connection.keep(), _keep(broker))
 
             run(serve)
@@ -142,7 +144,7 @@ def run_owner(folder: Path) -> None:
 
             service = OwnerService(owner, {host: NatsOwnerLine(line) for host, line in lines.items()}, here, finished)
             keeping = (line.keep() for line in lines.values())
-            await together(stop, service.run(stop), report(folder, lambda: _owner_status(owner)), *keeping)
+            await together(stop, service.run(stop), report(folder, lambda: _owner_status(owner, lines)), *keeping)
 
         run(serve)
 
@@ -199,20 +201,21 @@ def _guest_status(guest: GuestParty, lines: dict[str, Connection]) -> dict[str, 
         "restarts": guest.restarts,
         "connected": sum(line.client is not None for line in lines.values()),
         **guest.counts,
+        **_traffic(lines.values()),
     }
 
 
-def _host_status(host: HostParty, now_ms: int) -> dict[str, Any]:
+def _host_status(host: HostParty, connection: Connection, now_ms: int) -> dict[str, Any]:
     status: dict[str, Any] = {"party": host.name, "role": "host", "state": host.state, "restarts": host.restarts}
     if host.signed is not None:
         plan = host.signed.plan
         iterations = plan.host_steps // plan.host_epochs
         ages = {name: (now_ms - g.arrived_ms) / 1000 if g.arrived_ms else None for name, g in host.guests.items()}
         status |= {"epoch": host.steps // iterations, "epochs": plan.host_epochs, "loss": host.loss, "ages_s": ages}
-    return {**status, **host.counts}
+    return {**status, **host.counts, **_traffic([connection])}
 
 
-def _owner_status(owner: OwnerParty) -> dict[str, Any]:
+def _owner_status(owner: OwnerParty, lines: dict[str, Connection]) -> dict[str, Any]:
     return {
         "party": owner.name,
         "role": "owner",
@@ -222,4 +225,11 @@ def _owner_status(owner: OwnerParty) -> dict[str, Any]:
         "loss": owner.loss,
         "restarts": owner.restarts,
         **owner.counts,
+        **_traffic(lines.values()),
     }
+
+
+def _traffic(connections: Iterable[Connection]) -> dict[str, int]:
+    """Bytes of this process's messages."""
+    passed = sum((connection.traffic for connection in connections), Counter[str]())
+    return {name: passed[name] for name in ("bytes_sent", "bytes_received")}

@@ -8,8 +8,7 @@ import hashlib
 import json
 import os
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +23,7 @@ from dvfl.data.reading import check_file, naming
 from dvfl.data.survey import Survey
 from dvfl.errors import UserError
 from dvfl.federation.slots import find_slots
-from dvfl.files import replacing, write_bytes, write_json
+from dvfl.files import replacing, write_bytes, write_json, writing
 
 Values = Literal["standardise", "unit"]
 Schema = dict[str, Any]  # plain data: "values", "source" (every column's name and kind) and "encoder"
@@ -95,7 +94,7 @@ def open_table(
     }
     about = _prepared_before(prepared, origin, schema)
     if about is None:
-        with _writing(prepared), naming(path):
+        with writing(prepared), naming(path):
             file, ids = open_blocks(path, id_column, None if schema is None else _kinds(schema))
             found = find_slots(ids, path, id_column, slots)
             del ids  # they may be as large as a column of text, and the columns come next
@@ -219,11 +218,3 @@ def _fingerprint(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
     return {"size": state.st_size, "modified_ns": state.st_mtime_ns, "sha256_of_ends": digest.hexdigest()}
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{folder}: the prepared rows cannot be written there ({error.strerror})") from error
