@@ -88,7 +88,7 @@ def test_a_run_leaves_nobody_behind_and_all_files_as_they_were(ran: Path, made: 
 
 def test_every_acknowledged_write_is_accounted_for(report: dict[str, Any]) -> None:
     writes = report["writes"]
-    assert writes["checked"] == writes["applied"] + writes["superseded"] > 20
+    assert writes["checked"] == writes["applied"] + writes["superseded"] >= 4  # a sweep by each guest at each host
     assert writes["applied"] > 0 and writes["lost"] == 0 == writes["stale_slots"]
 
 

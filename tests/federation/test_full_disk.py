@@ -92,7 +92,7 @@ class Processes:
         found = {}
         for party in parties:
             process, said = self._running[party]
-            found[party] = process.wait(40), Path(said.name).read_text()
+            found[party] = process.wait(120), Path(said.name).read_text()
             said.close()
             del self._running[party]
         return found
