@@ -20,7 +20,7 @@ from dvfl.strategies.agreement import Coding
 from dvfl.strategies.split_model import EncoderGroup
 from dvfl.strategies.training_rows import GatheredTables, LabelledRows
 
-_VALUES_AT_ONCE = 1 << 21  # of one temporary tensor while tables are shared
+_VALUES_AT_ONCE = 1 << 16  # of one temporary tensor while tables are shared
 
 
 class Clients:

@@ -46,7 +46,7 @@ from dvfl.strategies.splitnn import Requests, both
 from dvfl.strategies.trouble import PerReplica
 
 WIDTH = 32  # of the sum, unless w_g says otherwise
-_VALUES_AT_ONCE = 1 << 23  # of one intermediate tensor while whole tables are evaluated
+_VALUES_AT_ONCE = 1 << 20  # of one intermediate tensor while whole tables are evaluated
 
 
 class FedVS(EndToEnd):
