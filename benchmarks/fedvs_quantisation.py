@@ -23,7 +23,7 @@ from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import FedVSSettings
 from dvfl.strategies.vfb2 import Vfb2
 
-BITS = ((8, 16), (6, 12), (4, 10), (4, 8), (3, 6), (2, 5), (2, 4), (1, 3))  # of columns, of weights
+BITS = ("8:14", "6:12", "4:10", "4:8", "3:6", "2:5", "2:4", "1:3")  # of columns, of weights
 
 
 class Plain(EndToEnd):
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--bits", nargs="+", default=BITS, metavar="COLUMNS:WEIGHTS")
     given = parser.parse_args()
     data = load(given.dataset, data_dir=given.data_dir)
     settings = preset(given.preset, data, "fedvs")
@@ -69,7 +70,7 @@ def main() -> None:
     print(f"| {' | '.join(titles)} | same answer, % |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     print(f"| float32 | float32 | none | {accuracy.mean():.2f} | {2 * accuracy.std(ddof=1):.2f} | | | |", flush=True)
-    for data_bits, weight_bits in BITS:
+    for data_bits, weight_bits in (map(int, text.split(":")) for text in given.bits):
         coded = FedVS(data, replace(settings, data_bits=data_bits, weight_bits=weight_bits), seeds, device=given.device)
         coded.run()
         scores = coded.scores()

@@ -86,6 +86,21 @@ def test_random_elements_are_spread_evenly(exponent: int) -> None:
     assert chi_square < bins + 5 * (2 * bins) ** 0.5
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("exponent", [31, 61])
+def test_a_gpu_computes_what_the_cpu_does(exponent: int) -> None:
+    field = Field(exponent)
+    here = [field.uniform(torch.arange(6) + start, 64 * 300).view(6, 64, 300) for start in (0, 9)]
+    there = [field.uniform(torch.arange(6, device="cuda") + start, 64 * 300).view(6, 64, 300) for start in (0, 9)]
+    for ours, theirs in (
+        (here, there),
+        ([field.multiply(*here)], [field.multiply(*there)]),
+        ([field.matmul(here[0], here[1].transpose(1, 2))], [field.matmul(there[0], there[1].transpose(1, 2))]),
+    ):
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.equal(one, other.cpu())
+
+
 def test_a_number_that_is_no_prime_is_refused() -> None:
     with pytest.raises(ValueError, match=r"2\^32 - 1 is not a prime"):
         Field(32)
