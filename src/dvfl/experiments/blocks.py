@@ -18,8 +18,8 @@ from dvfl.files import write_json
 from dvfl.parties.faults import Faults
 from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import preset
 from dvfl.strategies.fedvs import WIDTH as FEDVS_WIDTH
+from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings
 from dvfl.strategies.simulation import Simulation
 
