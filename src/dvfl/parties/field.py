@@ -62,8 +62,8 @@ class Field:
         m, n, k = a.shape[1], a.shape[2], b.shape[2]
         bits = (_EXACT - (n - 1).bit_length()) // 2  # n (2^bits - 1)^2 < 2^53
         count = -(-self.exponent // bits)
-        left = torch.cat(_limbs(a, bits, count), 1)  # (stack, limbs x m, n)
-        right = torch.cat(_limbs(b, bits, count), 2)  # (stack, n, limbs x k)
+        left = _limbs(a, bits, count)  # (stack, limbs x m, n)
+        right = _limbs(b.transpose(1, 2), bits, count).transpose(1, 2)  # (stack, n, limbs x k)
         pairs = torch.bmm(left, right).to(torch.int64).view(-1, count, m, count, k)
         product = pairs[:, -1, :, -1] % self.prime
         for place in reversed(range(2 * count - 2)):  # Horner's rule: a place is worth 2^bits times the one below it
@@ -111,6 +111,10 @@ def _shifted_right(x: Tensor, bits: int) -> Tensor:
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _limbs(x: Tensor, bits: int, count: int) -> list[Tensor]:
-    mask = (1 << bits) - 1
-    return [((x >> (bits * number)) & mask).to(torch.float64) for number in range(count)]
+def _limbs(x: Tensor, bits: int, count: int) -> Tensor:
+    """The limbs of elements (stack, rows, columns), lowest first: (stack, limbs x rows, columns) in float64."""
+    limbs = torch.empty(len(x), count, *x.shape[1:], dtype=torch.float64, device=x.device)
+    for number in range(count):
+        left = x >> (bits * number) if number else x
+        limbs[:, number] = left & ((1 << bits) - 1) if number < count - 1 else left
+    return limbs.flatten(1, 2)
