@@ -23,7 +23,7 @@ from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import FedVSSettings
 from dvfl.strategies.vfb2 import Vfb2
 
-BITS = ("8:14", "6:12", "4:10", "4:8", "3:6", "2:5", "2:4", "1:3")  # of columns, of weights
+BITS = ("8:14", "6:12", "4:10", "4:8", "3:6", "2:5", "2:4", "1:3", "1:2", "1:1")  # of columns, of weights
 
 
 class Plain(EndToEnd):
