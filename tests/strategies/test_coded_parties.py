@@ -225,7 +225,7 @@ def test_the_server_never_holds_an_input_nor_is_it_sent_one(
     for number, guest in enumerate(data.guests):
         for table in (guest.train, guest.test):
             columns = simulation.agreement.columns(torch.from_numpy(table))
-            rounded = simulation.coding.rounded(columns, number)[0]
+            rounded = simulation.coding.rounded(columns, number)
             inputs |= values_in([torch.from_numpy(table), columns, rounded, simulation.coding.elements(rounded)])
     known = list(reachable(simulation.server))
     assert any(

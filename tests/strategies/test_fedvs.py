@@ -169,7 +169,7 @@ def test_test_rows_go_through_the_code_too(request: pytest.FixtureRequest, table
         scale = net.scale(agreement.data_bits, agreement.weight_bits)
         weights = (group.learner.parameters.double() * scale).round() / scale
         tables = [agreement.columns(torch.from_numpy(data.guests[guest].test)) for guest in group.members]
-        x = torch.stack([simulation.coding.rounded(own, g)[0] for g, own in zip(group.members, tables, strict=True)])
+        x = torch.stack([simulation.coding.rounded(own, g) for g, own in zip(group.members, tables, strict=True)])
         outputs = net.forward(weights, x.double().expand(2, -1, -1, -1).flatten(0, 1))[-1]
         total = total + outputs.unflatten(0, (2, -1)).sum(1)
     assert torch.equal(simulation.outputs(), simulation.server.predict(total.float()))

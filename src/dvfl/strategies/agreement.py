@@ -70,17 +70,17 @@ class Coding:
         """What results are to be divided by."""
         return 2.0**self.places
 
-    def rounded(self, columns: Tensor, guest: int) -> tuple[Tensor, Tensor]:
-        """A guest's columns as they go into the code, and which rows were longer than any that it trains on.
+    def rounded(self, columns: Tensor, guest: int) -> Tensor:
+        """A guest's columns as they go into the code.
 
-        Those are shortened, so that they cannot make a sum wrap either.
+        Rows longer than any that it trains on are shortened to that length, so that they cannot make a sum wrap either.
         """
         longest, as_they_are = self.longest_rows[guest], _rounded(columns, self.agreement.data_bits)
         beyond = as_they_are.norm(dim=1) > longest
         aim = max(0.0, longest - _rounding(columns.shape[1], self.agreement.data_bits))
         share = aim / columns.to(torch.float64).norm(dim=1).clamp(min=1e-30)
         shortened = _rounded(columns * share[:, None], self.agreement.data_bits)
-        return torch.where(beyond[:, None], shortened, as_they_are).to(torch.float32), beyond
+        return torch.where(beyond[:, None], shortened, as_they_are).to(torch.float32)
 
     def elements(self, columns: Tensor) -> Tensor:
         """Columns as field elements."""

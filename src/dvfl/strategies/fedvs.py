@@ -39,6 +39,7 @@ from dvfl.parties.randomness import bits
 from dvfl.strategies.agreement import Coding, agree, coded
 from dvfl.strategies.coded_parties import Clients, Server, shared
 from dvfl.strategies.endtoend import EndToEnd, Masks
+from dvfl.strategies.machine import suited
 from dvfl.strategies.rounds import Round
 from dvfl.strategies.settings import FedVSSettings
 from dvfl.strategies.simulation import FLOAT32, Flow
@@ -75,7 +76,7 @@ class FedVS(EndToEnd):
         columns = [self.agreement.columns(torch.from_numpy(guest.train)) for guest in data.guests]
         latent = max(1, (each[0].w_g or 0) // guests)
         self.coding = coded(self.agreement, [guest.name for guest in data.guests], columns, latent, device)
-        rounded = [self.coding.rounded(own, guest)[0] for guest, own in enumerate(columns)]
+        rounded = [self.coding.rounded(own, guest) for guest, own in enumerate(columns)]
         tables = [replace(guest, train=own.numpy()) for guest, own in zip(data.guests, rounded, strict=True)]
         algorithm = CodedRounds(self.coding, rounded)
         super().__init__(
@@ -103,7 +104,8 @@ class FedVS(EndToEnd):
     @torch.no_grad()
     def outputs(self) -> Tensor:
         """The trained model's outputs for the test rows, coded as in training: (replicas, test rows, outputs)."""
-        return self.server.predict(self._sums()) * self.model.target_spread + self.model.target_centre
+        with suited(self.device, self.rows.batch * max(learner.parameters.numel() for learner in self.model.learners)):
+            return self.server.predict(self._sums()) * self.model.target_spread + self.model.target_centre
 
     def flows(self) -> list[Flow]:
         """Shares of columns once; in every round shares of weights, a result, and a gradient back."""
@@ -144,7 +146,7 @@ class FedVS(EndToEnd):
             each = []
             for guest in group.members:
                 own = self.agreement.columns(torch.from_numpy(self.data.guests[guest].test))
-                own = torch.nn.functional.pad(self.coding.rounded(own, guest)[0], (0, 0, 0, filled - rows))
+                own = torch.nn.functional.pad(self.coding.rounded(own, guest), (0, 0, 0, filled - rows))
                 each.append(shared(self.coding, own, bits(self.seeds[0], "test columns", guest), self.device))
             shares.append(torch.stack(each, 1).flatten(0, 1))  # (clients x members, coded rows, columns)
         weights = self.clients.share_weights(-1 - self.settings.epochs)
