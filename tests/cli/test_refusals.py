@@ -47,7 +47,7 @@ def test_a_record_with_a_wrong_row(refusal: Refusal, outages: Path) -> None:
 
 
 @pytest.mark.parametrize("faults", ["delay:2", "reorder:2", "duplicate:2", "corrupt:sign:hosts:rows-0-1"])
-@pytest.mark.parametrize("strategy", ["splitnn-wait", "splitnn-mean", "fedonce", "vafl", "vfb2"])
+@pytest.mark.parametrize("strategy", ["splitnn-wait", "splitnn-mean", "fedonce", "vafl", "vfb2", "fedvs"])
 def test_late_and_wrong_messages_where_they_are_not_defined(strategy: str, faults: str, refusal: Refusal) -> None:
     assert f"--faults {faults}: only dvfl defines" in refusal("--strategy", strategy, "--faults", faults)
 
@@ -88,6 +88,11 @@ def test_a_training_in_which_nobody_lives_ends_without_a_result(
     (line,) = captured.err.splitlines()
     assert line.startswith("dvfl: training cannot progress: with seed 0 every guest is dead") and captured.out == ""
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["config.json"]
+
+
+def test_too_few_guests_to_share_secrets(refusal: Refusal) -> None:
+    line = refusal("--strategy", "fedvs", "--guests", "2")
+    assert "fedvs shares secrets among 3 guests or more; these are 2" in line
 
 
 def test_a_batch_larger_than_the_data(refusal: Refusal) -> None:

@@ -58,7 +58,7 @@ def test_result_json_of_every_strategy_has_the_promised_fields(name: str) -> Non
     few = ["--epochs", "2"]
     if STRATEGIES[name].settings is Settings:
         few = ["--guest-epochs", "1", "--host-epochs", "1", "--owner-epochs", "2"]
-    faults = "host:0:0" if name == "splitnn-wait" else "connection:0.1:0.5"
+    faults = "host:0:0" if name in ("splitnn-wait", "fedvs") else "connection:0.1:0.5"  # those stall
     assert main(["train", "--quiet", "--strategy", name, *few, "--seeds", "2", "--faults", faults, "--out", "r"]) == 0
     r = result("r")
     assert set(r) == SCHEMA | ({"requests_repeated"} if name in ("splitnn-wait", "fedonce") else set())
@@ -103,6 +103,18 @@ def test_a_number_of_hosts_for_a_strategy_that_has_one_is_noted(capsys: pytest.C
     assert result("r")["hosts"] == 1
 
 
+def test_more_stragglers_than_the_code_bears_are_a_result_without_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two.csv").write_text("party,down,up\nguest-1,9,10\nguest-2,9,10\n")
+    Path("one.csv").write_text("party,down,up\nguest-1,9,10\n")
+    for record in ("one", "two"):
+        given = ["--strategy", "fedvs", "--epochs", "1", "--faults", f"recorded:{record}.csv", "--out", record]
+        assert main(["train", "--quiet", *given]) == 0
+    assert result("one")["status"] == "ok"
+    r = result("two")
+    assert (r["status"], r["accuracy"]) == ("stalled at round 9", [None])
+    assert re.search(r"^status +stalled at round 9$", capsys.readouterr().out, re.MULTILINE)
+
+
 @pytest.mark.parametrize("strategy", ["dvfl", "splitnn-zeros"])
 def test_recorded_outages_are_read_from_their_file(strategy: str, outages: Path, short: tuple[str, ...]) -> None:
     few = short if strategy == "dvfl" else ("--quiet", "--epochs", "2")
@@ -136,6 +148,13 @@ def test_the_report_of_a_split_network_says_that_gradients_go_back() -> None:
     page = Path("r/report.html").read_text()
     assert "gradients go <b>back</b>" in page and "and as much sent back" in page
     assert "Nothing flows back" not in page
+
+
+def test_the_report_of_fedvs_counts_shares_and_gradients_apart() -> None:
+    assert main(["train", "--quiet", "--strategy", "fedvs", "--epochs", "1", "--out", "r"]) == 0
+    page = Path("r/report.html").read_text()
+    assert "once, before it" in page and "and 0.19 MB sent back" in page
+    assert "as much" not in page
 
 
 def test_a_split_network_for_a_regression_has_r2() -> None:

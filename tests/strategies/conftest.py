@@ -46,6 +46,13 @@ def unequal_digits() -> VerticalData:
 
 
 @pytest.fixture(scope="session")
+def six_guests() -> VerticalData:
+    """Enough guests for a square inside a code, of two shapes."""
+    images, y = load_digits(return_X_y=True)
+    return vertical((images / 16).astype(np.float32), y.astype(np.int64), 600, 400, (8, 8, 16, 8, 16, 8), "table")
+
+
+@pytest.fixture(scope="session")
 def large_digits() -> VerticalData:
     """Enlarged to the paper's 28 x 28 pixels: four strips of 196 columns, 25 batches of 64."""
     bunch = load_digits()

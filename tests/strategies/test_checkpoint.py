@@ -16,7 +16,7 @@ from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.outages import Outage, Outages
 from dvfl.strategies import STRATEGIES
 from dvfl.strategies.checkpoint import restore, save
-from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
+from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.strategies.simulation import History, Simulation
 
 SEEDS = (1, 2)
@@ -33,6 +33,7 @@ SPLIT = SplitSettings(
     patience=1,
     retries=1,
 )
+CODED = FedVSSettings(epochs=5, guest_rule=Adam(1e-2), host_rule=Adam(1e-2), schedule="cosine", dropout=0.2, patience=1)
 CRASHES = (Fault("connection", 0.3, 0.5), Fault("guest", 0.3, 0.3), Fault("host", 0.3, 0.3))
 RECORD = Outages("record", (Outage("guest-2", 5, 12), Outage("guest-3>host-1", 17, 23), Outage("host-1", 33, 36)))
 FAULTS = {
@@ -99,6 +100,15 @@ def test_a_restored_split_network_ends_like_one_that_was_never_interrupted(
     check_resumed(name, digits, settings, faults, epochs, tmp_path / "checkpoint.safetensors")
 
 
+@pytest.mark.parametrize(("epochs", "validation"), [(1, 0.2), (3, 0.2), (2, 0.0), (5, 0.0)])
+def test_restored_fedvs_ends_like_one_that_was_never_interrupted(
+    digits: VerticalData, tmp_path: Path, epochs: int, validation: float
+) -> None:
+    faults = (Faults(outages=RECORD), NO_FAULTS)  # the host is down in round 33
+    settings = replace(CODED, validation=validation)
+    check_resumed("fedvs", digits, settings, faults, epochs, tmp_path / "checkpoint.safetensors")
+
+
 @pytest.mark.parametrize(("epochs", "standardise"), [(1, False), (3, True), (4, False), (5, True)])
 @pytest.mark.parametrize("name", ["fedonce", "fedonce-zeros"])
 def test_restored_guests_that_send_once_end_like_those_that_were_never_interrupted(
@@ -111,7 +121,7 @@ def test_restored_guests_that_send_once_end_like_those_that_were_never_interrupt
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_seconds_spent_are_kept(digits: VerticalData, tmp_path: Path, name: str) -> None:
-    settings = SETTINGS if STRATEGIES[name].settings is Settings else SPLIT
+    settings = {Settings: SETTINGS, SplitSettings: SPLIT, FedVSSettings: CODED}[STRATEGIES[name].settings]
     first, second = (STRATEGIES[name](digits, settings, SEEDS) for _ in range(2))
     first.advance()
     save(first, tmp_path / "checkpoint.safetensors")

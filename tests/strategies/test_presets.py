@@ -8,6 +8,7 @@ from dvfl.errors import UserError
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
 from dvfl.strategies.presets import preset
+from dvfl.strategies.settings import FedVSSettings
 
 
 def data(rule: str, rows: int, columns: int = 196, *, classes: bool = True) -> VerticalData:
@@ -54,6 +55,19 @@ def test_the_tuned_preset_never_trains_less_than_the_paper(rows: int) -> None:
     assert ours.guest_epochs >= theirs.guest_epochs
     assert ours.host_epochs >= theirs.host_epochs
     assert ours.owner_epochs >= theirs.owner_epochs
+
+
+@pytest.mark.parametrize("name", ["paper", "tuned"])
+def test_fedvs_leaves_its_code_to_the_number_of_guests(name: str) -> None:
+    s = preset(name, data("table", 1000), "fedvs")
+    assert isinstance(s, FedVSSettings)
+    assert (s.segments, s.colluders, s.stragglers, s.squares, s.w_g) == (1, 1, None, None, None)
+
+
+@pytest.mark.parametrize(("rows", "epochs"), [(50, 80), (1600, 60), (24_000, 20)])
+def test_fedvs_makes_few_rounds_that_cost_much(rows: int, epochs: int) -> None:
+    s = preset("tuned", data("table", rows), "fedvs")
+    assert isinstance(s, FedVSSettings) and s.epochs == epochs
 
 
 def test_an_unknown_preset_is_refused_with_the_nearest() -> None:

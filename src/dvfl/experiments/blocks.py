@@ -18,8 +18,9 @@ from dvfl.files import write_json
 from dvfl.parties.faults import Faults
 from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
+from dvfl.strategies.fedvs import WIDTH as FEDVS_WIDTH
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import AnySettings, Settings
+from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings
 from dvfl.strategies.simulation import Simulation
 
 _FLOAT = 4  # bytes
@@ -144,6 +145,11 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData) -> int:
     widths = sizes(data.sizes, [guest.columns for guest in data.guests], settings.w_g, settings.w_h)
     joint, rows = sum(widths.guest_latent), data.rows
     batches = 24 << 20  # parameters, moments, gradients and a round's intermediate values
+    if isinstance(
+        settings, FedVSSettings
+    ):  # shares of all columns and weights at all guests, and what they are cut into
+        columns = 2 * sum(guest.columns for guest in data.guests)
+        return batches + len(data.guests) * columns * (settings.batch + FEDVS_WIDTH) * 8 * 8
     if not isinstance(settings, Settings):
         return batches + (rows * joint * _FLOAT if name == "vafl" else 0)
     owner = rows * (settings.hosts * widths.host_latent or joint) * _FLOAT

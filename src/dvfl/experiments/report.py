@@ -38,7 +38,8 @@ def report(simulation: Simulation, config: dict[str, Any], result: dict[str, Any
         fit=None if data.classes is not None else Markup(figures.predicted_against_true(outputs[..., 0], data.y_test)),
         diagram=Markup(_diagram(simulation, flows)),
         flows=flows,
-        back=any(flow.leg == "back" for flow in flows),
+        back=_back(flows, result["megabytes_sent_per_guest"]),
+        coded=any(flow.when == "once, before it" for flow in flows),
         twice={flow.when for flow in flows if flow.leg == "guests"} == {"in training", "once, after it"},
         middle=any(flow.leg == "hosts" for flow in flows),
         stalled=[(seed, at) for seed, at in zip(simulation.seeds, simulation.stalled, strict=True) if at is not None],
@@ -116,6 +117,15 @@ def _diagram(simulation: Simulation, flows: list[Flow]) -> str:
         last="owner" if isinstance(simulation, Dvfl) else "host-1",
         back=bool(legs["back"]),
     )
+
+
+def _back(flows: list[Flow], sent: float) -> str:
+    """What goes back to a guest, beside what it sent; nothing where nothing does."""
+    back = [flow.megabytes for flow in flows if flow.leg == "back"]
+    if not back:
+        return ""
+    mean = sum(back) / len(back)
+    return "and as much sent back" if np.isclose(mean, sent) else f"and {size(mean)} MB sent back"
 
 
 def _label(flows: list[Flow]) -> str:

@@ -21,10 +21,15 @@ def numpy_generator(seed: int, *key: Key) -> np.random.Generator:
 
 def torch_generator(seed: int, *key: Key) -> torch.Generator:
     """The same for PyTorch, always on the CPU so that every device sees the same numbers."""
-    digest = hashlib.blake2b(repr((seed, *key)).encode(), digest_size=8).digest()
     generator = torch.Generator()
-    generator.manual_seed(int.from_bytes(digest, "little") >> 1)
+    generator.manual_seed(bits(seed, *key))
     return generator
+
+
+def bits(seed: int, *key: Key) -> int:
+    """63 bits of its own for every (seed, key)."""
+    digest = hashlib.blake2b(repr((seed, *key)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
 
 
 def batches(rows: int, batch: int, seed: int, *key: Key) -> NDArray[np.int32]:

@@ -13,7 +13,8 @@ from dvfl.parties.faults import NO_FAULTS
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.fedonce import FedOnce
-from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
+from dvfl.strategies.fedvs import FedVS
+from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.strategies.simulation import Simulation
 from dvfl.strategies.splitnn import SplitNN
 from dvfl.strategies.trouble import PerReplica
@@ -59,6 +60,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "fedonce-zeros": Strategy(partial(FedOnce, insists=False), Settings),
     "vafl": _split(Vafl),
     "vfb2": _split(Vfb2),
+    "fedvs": Strategy(FedVS, FedVSSettings),
 }
 
 

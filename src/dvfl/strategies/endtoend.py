@@ -18,7 +18,10 @@ from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.faults import NO_FAULTS
+from dvfl.parties.modules import Net
+from dvfl.parties.operations import Activation
 from dvfl.parties.schedules import rates
+from dvfl.parties.sizes import encoder
 from dvfl.parties.standardisation import standardised_targets
 from dvfl.strategies import storage
 from dvfl.strategies.dropout import Dropout
@@ -31,7 +34,7 @@ from dvfl.strategies.split_model import SplitModel
 from dvfl.strategies.training_rows import GatheredTables, LabelledRows
 from dvfl.strategies.trouble import PerReplica, per_replica, resolved
 
-Masks = dict[str, NDArray[np.bool_]]  # (rounds, replicas, ..) each
+Masks = dict[str, NDArray[Any]]  # (rounds, replicas, ..) each
 
 
 class Algorithm(Protocol):
@@ -66,6 +69,7 @@ class EndToEnd:
     host_count = 1
     host_names = ("host-1",)
     settings: SplitSettings
+    segments = 1  # of rows that go together
 
     def __init__(
         self,
@@ -91,10 +95,16 @@ class EndToEnd:
         if self.device.type == "cpu":
             keep_freed_memory()
         self.model = SplitModel(
-            shape(data), settings, seeds, self.device, summed=algorithm.summed, apart=algorithm.apart
+            shape(data),
+            settings,
+            seeds,
+            self.device,
+            summed=algorithm.summed,
+            apart=algorithm.apart,
+            network=self.network,
         )
         self.watch = Stopwatch(self.device)
-        self.rows = LabelledRows(self._labels(), settings.validation, settings.batch, seeds, self.device)
+        self.rows = LabelledRows(self._labels(), settings.validation, settings.batch, seeds, self.device, self.segments)
         self.tables = [
             GatheredTables(
                 [torch.from_numpy(data.guests[guest].train) for guest in group.members], len(seeds), self.device
@@ -157,6 +167,10 @@ class EndToEnd:
     def repeated(self) -> NDArray[np.int64] | None:
         """Requests that each replica made again in the rounds it made."""
         return None if self.algorithm.repeated is None else self._repeated
+
+    def network(self, columns: int, hidden: int, latent: int, activations: tuple[Activation, Activation]) -> Net:
+        """A guest's: that of DVFL."""
+        return encoder(columns, hidden, latent, activations)
 
     def prepare(self) -> bool:
         """There is nothing to prepare."""

@@ -8,7 +8,7 @@ from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError, nearest
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
-from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
+from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 # Learning rates of guest (Adam), host (Adam) and owner (SGD, momentum 0.5): the paper's table for its tabular sets.
 _PAPER_RATES = {
@@ -21,6 +21,8 @@ _PAPER_RATES = {
 _LEAST_STEPS = {"guest_epochs": 150, "host_epochs": 150, "owner_epochs": 300}
 _LEAST_HOST_WIDTH = 64
 _LEAST_SPLIT_STEPS = 3000
+# FedVS, whose rounds cost more and which overfits few rows sooner: about so many steps, within bounds on epochs.
+_CODED_STEPS, _CODED_EPOCHS = 1500, (20, 80)
 # Rows from which `tuned` hides input values from guests and gives the labels' holder a wide network.
 _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
@@ -93,7 +95,7 @@ def _paper(data: VerticalData, strategy: str) -> AnySettings:
         return paper(data)
     if strategy.startswith("fedonce"):  # guests as DVFL's guests, the host as its owner
         return replace(paper(data), hosts=0)
-    return SplitSettings()
+    return FedVSSettings() if strategy == "fedvs" else SplitSettings()  # the paper trains no FedVS
 
 
 def _tuned(data: VerticalData, strategy: str) -> AnySettings:
@@ -104,6 +106,12 @@ def _tuned(data: VerticalData, strategy: str) -> AnySettings:
             return replace(tuned(data), hosts=0, guest_noise=0.1, head=_WIDER)
         return replace(tuned(data), hosts=0, owner_dropout=0.35)
     iterations = -(-data.rows // min(64, data.rows))
+    if strategy == "fedvs":
+        coded = Adam(3e-3 if data.classes is not None else 3e-4, weight_decay=1e-5)
+        epochs = min(max(-(-_CODED_STEPS // iterations), _CODED_EPOCHS[0]), _CODED_EPOCHS[1])
+        return FedVSSettings(
+            epochs=epochs, guest_rule=coded, host_rule=coded, schedule="cosine", dropout=0.2, validation=0.0
+        )
     rate, dropout, noise = _SPLIT.get(strategy, _OTHER_SPLIT)
     rule, epochs = Adam(rate, weight_decay=1e-5), max(100, -(-_LEAST_SPLIT_STEPS // iterations))
     settings = SplitSettings(

@@ -100,6 +100,18 @@ class SplitSettings(_Plain):
     head: tuple[int, ...] | None = None  # hidden widths of the host's network; None: the sizing rule's
 
 
+@dataclass(frozen=True)
+class FedVSSettings(SplitSettings):
+    """One training of FedVS. None: what the number of guests allows (strategies/fedvs.py)."""
+
+    segments: int = 1  # K: rows that are coded together
+    colluders: int = 1  # T: guests that may put their shares together and learn nothing
+    stragglers: int | None = None  # L: guests whose results may be missing in a round; None: as many as can be
+    squares: int | None = None  # square activations inside the code; None: 1 with six guests or more, else 0
+    data_bits: int = 6  # binary places of the guests' columns
+    weight_bits: int = 12  # and of their weights
+
+
 AnySettings = Settings | SplitSettings
 Given = TypeVar("Given", Settings, SplitSettings)
 

@@ -24,7 +24,7 @@ class Flow:
 
     sender: str
     receivers: str
-    when: Literal["in training", "once, after it"]
+    when: Literal["once, before it", "in training", "once, after it"]
     messages: int  # to all receivers together
     megabytes: float
     leg: Literal["guests", "hosts", "back"]  # by guests, by hosts on to the owner, or back to guests

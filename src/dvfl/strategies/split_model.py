@@ -1,6 +1,6 @@
 """A network split over parties: encoders at the guests, a head at the host that has the labels; stacked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,9 @@ from torch import Tensor
 from dvfl.errors import UserError
 from dvfl.parties.learner import Learner, Rate
 from dvfl.parties.mlp import Mlp
+from dvfl.parties.modules import Net
 from dvfl.parties.objectives import CrossEntropy, SquaredError, Supervision
+from dvfl.parties.operations import Activation
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import Sizes, between, encoder, leaky, owner_head, sizes
 from dvfl.strategies.machine import suited
@@ -26,7 +28,7 @@ class EncoderGroup:
     """Encoders of equal shape, a stack of replicas x members."""
 
     members: tuple[int, ...]  # numbers of the guests, from 0
-    net: Mlp
+    net: Net
     learner: Learner
 
     def of(self, values: Tensor) -> Tensor:
@@ -44,6 +46,10 @@ class EncoderGroup:
         return EncoderGroup(self.members, self.net, self.learner.part(self.elements(replicas)))
 
 
+# A guest's network: its columns, hidden width, latent width and activations.
+Network = Callable[[int, int, int, tuple[Activation, Activation]], Net]
+
+
 class SplitModel:
     """Guests' encoders are those of DVFL; the host's head is DVFL's host encoder followed by its owner's head for one
     host (the paper's appendix on models)."""
@@ -57,6 +63,7 @@ class SplitModel:
         *,
         summed: bool = False,  # the head reads the sum of the guests' encodings in place of their concatenation
         apart: bool = False,  # every guest is a group of its own
+        network: Network = encoder,
     ) -> None:
         self.shape, self.device, self.replicas, self.summed = shape, device, len(seeds), summed
         widths = sizes(shape.rule, shape.columns, settings.w_g, settings.w_h)
@@ -69,7 +76,7 @@ class SplitModel:
         for group in members:
             first = group[0]
             hidden, latent = widths.guest_hidden[first], widths.guest_latent[first]
-            net = encoder(shape.columns[first], hidden, latent, widths.guest_activations)
+            net = network(shape.columns[first], hidden, latent, widths.guest_activations)
             rows = [net.init(torch_generator(seed, "guest", guest)) for seed in seeds for guest in group]
             self.groups.append(EncoderGroup(group, net, Learner(torch.stack(rows).to(device), settings.guest_rule)))
         self.supervision = self._supervision(widths, settings)

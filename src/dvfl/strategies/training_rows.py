@@ -32,22 +32,34 @@ class GatheredTables:
 class LabelledRows:
     """The rows that the holder of the labels trains on, in an order drawn anew every epoch, and those it holds out.
 
-    A seed has the same order and holds out the same rows in every strategy.
+    A seed has the same order and holds out the same rows in every strategy. Rows may lie in several segments of equal
+    length: row i of the first then takes row i of every other along wherever it goes. What does not fill the segments
+    is left out.
     """
 
     def __init__(
-        self, labels: NDArray[np.generic], held_out: float, batch: int, seeds: Sequence[int], device: torch.device
+        self,
+        labels: NDArray[np.generic],
+        held_out: float,
+        batch: int,
+        seeds: Sequence[int],
+        device: torch.device,
+        segments: int = 1,
     ) -> None:
-        self.rows = len(labels)
+        self.rows = len(labels) // segments  # of a segment
+        self._segments = segments
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self._seeds = sorted(set(seeds))
         self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
         held = min(round(self.rows * held_out), self.rows - 1)
         shuffles = np.stack([numpy_generator(seed, "held-out").permutation(self.rows) for seed in self._seeds])
         self._train = np.sort(shuffles[:, held:], 1).astype(np.int32)  # (seeds, rows)
-        self.held = torch.from_numpy(shuffles[:, :held]).to(device)[self._of] if held else None  # (replicas, rows)
-        self.batch = min(batch, self._train.shape[1])
-        self.iterations = -(-self._train.shape[1] // self.batch)
+        self.held = (
+            self.followed(torch.from_numpy(shuffles[:, :held]).to(device)[self._of]) if held else None
+        )  # (replicas, rows)
+        self._drawn = min(max(1, batch // segments), self._train.shape[1])  # rows a batch of the first segment
+        self.batch = self._drawn * segments
+        self.iterations = -(-self._train.shape[1] // self._drawn)
 
     def trained_on(self, replica: int) -> Tensor:
         """The rows that a replica trains on."""
@@ -55,18 +67,28 @@ class LabelledRows:
 
     def load(self, feed: Feed, epoch: int) -> None:
         """Draws the order of an epoch."""
-        orders = [batches(self._train.shape[1], self.batch, seed, "owner", epoch) for seed in self._seeds]
+        orders = [batches(self._train.shape[1], self._drawn, seed, "owner", epoch) for seed in self._seeds]
         feed.load("rows", np.stack([rows[order] for rows, order in zip(self._train, orders, strict=True)], 1))
 
     def at(self, feed: Feed, t: Round, replicas: slice = slice(None)) -> Tensor:
         """The rows of round `t`: (replicas, batch)."""
-        return feed.at("rows", t).index_select(0, self._of[replicas])
+        return self.followed(feed.at("rows", t).index_select(0, self._of[replicas]))
 
     def guess(self, supervision: Supervision) -> Tensor:
         """The score of the best constant output on each replica's held-out rows, where there are any: (replicas,)."""
         if self.held is None:
             return torch.full((len(self._of),), -math.inf, device=self.labels.device)
         return supervision.guess(self.labels_of(self.held))
+
+    def followed(self, rows: Tensor) -> Tensor:
+        """Rows (.., count) of the first segment, and after them those that go with them: (.., segments x count)."""
+        if self._segments == 1:
+            return rows
+        return torch.cat([rows + number * self.rows for number in range(self._segments)], -1)
+
+    def first(self, rows: Tensor) -> Tensor:
+        """What `followed` was given."""
+        return rows[..., : rows.shape[-1] // self._segments]
 
     def labels_of(self, rows: Tensor) -> Tensor:
         """The labels of rows (replicas, batch)."""

@@ -1,0 +1,45 @@
+"""Rows that go together, segment by segment."""
+
+import numpy as np
+import pytest
+import torch
+
+from dvfl.strategies.rounds import Feed
+from dvfl.strategies.training_rows import LabelledRows
+
+CPU = torch.device("cpu")
+
+
+def epoch(rows: LabelledRows) -> torch.Tensor:
+    """All rounds of an epoch: (rounds, replicas, batch)."""
+    feed = Feed(CPU, rows.iterations)
+    rows.load(feed, 0)
+    return torch.stack([rows.at(feed, t) for t in range(rows.iterations)])
+
+
+@pytest.mark.parametrize(("count", "segments"), [(100, 1), (101, 2), (103, 3)])
+def test_a_row_takes_those_in_its_place_of_the_other_segments_along(count: int, segments: int) -> None:
+    rows = LabelledRows(np.arange(count), 0.2, 12, (1, 2), CPU, segments)
+    length = count // segments
+    drawn, held = epoch(rows), rows.held
+    assert held is not None and rows.rows == length and drawn.shape[2] == rows.batch == 12 // segments * segments
+    for batch in (drawn, held):
+        first = rows.first(batch)
+        assert first.max() < length
+        assert torch.equal(rows.followed(first), batch)
+        for segment in batch.unflatten(-1, (segments, -1)).unbind(-2):
+            assert torch.equal(segment % length, first)
+    for replica in range(2):
+        trained, kept = (set(part.flatten().tolist()) for part in (drawn[:, replica], held[replica]))
+        assert trained.isdisjoint(kept) and trained | kept == set(range(length * segments))
+
+
+def test_labels_are_those_of_all_rows_of_a_batch() -> None:
+    rows = LabelledRows(np.arange(60) * 10, 0.0, 12, (1,), CPU, 3)
+    batch = epoch(rows)[0]
+    assert torch.equal(rows.labels_of(batch), batch * 10)
+
+
+def test_a_batch_smaller_than_the_segments_has_a_row_of_each() -> None:
+    rows = LabelledRows(np.arange(60), 0.0, 2, (1,), CPU, 3)
+    assert rows.batch == 3 and rows.iterations == 20
