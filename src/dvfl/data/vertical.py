@@ -56,7 +56,11 @@ class GuestTable:
 
 @dataclass(frozen=True)
 class VerticalData:
-    """What a simulated federation trains and is tested on."""
+    """What a simulated federation trains and is tested on.
+
+    Guests may hold rows that nobody else has: `labelled` (guests, labels) then says in which row of each guest's table
+    a labelled entity is. Without it, label i belongs to row i of every table.
+    """
 
     name: str
     guests: tuple[GuestTable, ...]
@@ -66,10 +70,48 @@ class VerticalData:
     sizes: str = "table"  # the paper's sizing rule for this data set (dvfl.parties.sizes)
     note: str = ""  # what a reader of results must know of this data set
     split: Split | None = None  # None where there are no test rows, or somebody else chose them
+    labelled: NDArray[np.int64] | None = None
 
     @property
     def rows(self) -> int:
-        return len(self.y_train)
+        """Training rows of a guest, labelled or not."""
+        return len(self.guests[0].train)
+
+
+def intersection(data: VerticalData) -> VerticalData:
+    """The labelled rows alone, which every guest has, aligned."""
+    if data.labelled is None:
+        return data
+    pairs = zip(data.guests, data.labelled, strict=True)
+    return replace(data, guests=tuple(replace(guest, train=guest.train[own]) for guest, own in pairs), labelled=None)
+
+
+def limited_intersection(data: VerticalData, labelled: int, seed: int) -> VerticalData:
+    """So many labelled rows for all, drawn by seed; the rest is shuffled and each guest gets its equal share of it.
+
+    The paper's section on learning from a limited intersection: what a guest gets of the rest, no other has.
+    """
+    guests, rows = len(data.guests), len(data.y_train)
+    if not 1 <= labelled <= rows - guests:
+        raise UserError(f"{labelled} labelled rows: from 1 to {rows - guests} of the {rows} of {data.name} is right")
+    shuffle = numpy_generator(seed, "intersection", data.name, labelled).permutation(rows)
+    common, share = shuffle[:labelled], (rows - labelled) // guests
+    tables = []
+    for number, guest in enumerate(data.guests):
+        own = shuffle[labelled + number * share : labelled + (number + 1) * share]
+        tables.append(replace(guest, train=guest.train[np.concatenate([common, own])]))
+    where = np.tile(np.arange(labelled), (guests, 1))
+    return replace(data, guests=tuple(tables), y_train=data.y_train[common], labelled=where)
+
+
+def misaligned(data: VerticalData, seed: int) -> VerticalData:
+    """The same rows for all, but every guest in an order of its own; only the owner knows which belong together."""
+    tables, where = [], []
+    for guest in data.guests:
+        order = numpy_generator(seed, "misaligned", guest.name).permutation(data.rows)
+        tables.append(replace(guest, train=guest.train[order]))
+        where.append(np.argsort(order))
+    return replace(data, guests=tuple(tables), labelled=np.stack(where))
 
 
 def fewer_rows(data: VerticalData, rows: int | None) -> VerticalData:

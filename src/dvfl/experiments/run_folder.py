@@ -196,7 +196,7 @@ def status(stalled: Sequence[int | None]) -> str:
 def fingerprint(data: VerticalData) -> str:
     """SHA-256 of everything in the data that a training can see."""
     digest = hashlib.sha256(repr((data.name, data.classes, data.sizes)).encode())
-    arrays: list[NDArray[Any]] = [data.y_train, data.y_test]
+    arrays: list[NDArray[Any]] = [data.y_train, data.y_test, *([] if data.labelled is None else [data.labelled])]
     for guest in data.guests:
         digest.update(repr((guest.name, guest.unit, guest.train.shape, guest.test.shape)).encode())
         arrays += [guest.train, guest.test]

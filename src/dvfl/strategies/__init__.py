@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError, nearest
 from dvfl.parties.faults import NO_FAULTS
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.fedonce import FedOnce
 from dvfl.strategies.fedvs import FedVS
+from dvfl.strategies.replica_data import GivenData
 from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.strategies.simulation import Simulation
 from dvfl.strategies.splitnn import SplitNN
@@ -31,7 +31,7 @@ class Strategy:
 
     def __call__(
         self,
-        data: VerticalData,
+        data: GivenData,
         settings: AnySettings | Sequence[AnySettings],
         seeds: Sequence[int],
         *,

@@ -27,6 +27,7 @@ from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
 from dvfl.strategies.machine import keep_freed_memory
+from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Stopwatch
 from dvfl.strategies.settings import Settings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
@@ -44,7 +45,7 @@ class Dvfl:
 
     def __init__(
         self,
-        data: VerticalData,
+        data: GivenData,
         settings: Settings | Sequence[Settings],  # one each may differ in the owner's rate and dropout
         seeds: Sequence[int],
         *,
@@ -54,18 +55,21 @@ class Dvfl:
     ) -> None:
         self.variants = variants(settings, len(seeds), _without_owner_rates)
         settings = self.variants[0]
-        _check(data, settings)
-        self.data, self.settings, self.seeds = data, settings, tuple(seeds)
+        self.tables = ReplicaData(data, len(seeds))
+        self.data = data = self.tables.first
+        for one in self.tables.distinct():
+            _check(one, settings)
+        self.settings, self.seeds = settings, tuple(seeds)
         self.faults = per_replica(faults, len(self.seeds))
         names = [guest.name for guest in data.guests]
         self.known_faults = resolved(self.faults, names, self.host_names)
         self.device = torch.device(device)
-        self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, data))
+        self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, self.tables))
         self.watch = Stopwatch(self.device)
         if self.device.type == "cpu":
             keep_freed_memory()
         self.hosts = HostPhase(self.stack, names, data.rows, self.known_faults, self.watch)
-        self.guests = GuestPhase(self.stack, data, self.hosts, self.known_faults, self.watch)
+        self.guests = GuestPhase(self.stack, self.tables, self.hosts, self.known_faults, self.watch)
         self.owner: OwnerPhase | None = None
 
     @property
@@ -141,25 +145,25 @@ class Dvfl:
         """Collects the encodings of all labelled rows once (Algorithm 1, owner lines 6 to 14)."""
         if self.owner is None:
             self.hosts.release()  # its memory is needed
-            self.owner = OwnerPhase(self.stack, self.collect(), self.data.y_train, self.variants)
+            self.owner = OwnerPhase(self.stack, self.collect(), self.tables.labels(), self.variants)
         return self.owner
 
     def collect(self) -> Tensor:
-        """The encodings of the training rows as they reach the owner: (replicas, rows, all senders)."""
+        """The encodings of the labelled rows as they reach the owner: (replicas, rows, all senders)."""
         names = [guest.name for guest in self.data.guests]
         wrong = [
             WrongEncodings("owner", self.known_faults, [names[i] for i in group.members], group.latent, self.device)
             for group in self.stack.groups
         ]
-        return self.stack.encode([guest.train for guest in self.data.guests], wrong if any(wrong) else None)
+        return self.stack.encode(self.tables.labelled(), wrong if any(wrong) else None)
 
     def outputs(self) -> Tensor:
         """The trained owners' outputs for the test rows: (replicas, test rows, outputs)."""
-        return self.stack.predict(self.stack.encode([guest.test for guest in self.data.guests]))
+        return self.stack.predict(self.stack.encode(self.tables.test()))
 
     def scores(self) -> NDArray[np.float64]:
         """Each replica's test accuracy in percent, or R2 of a regression."""
-        return scored(self.data, self.outputs(), self.stalled)
+        return scored(self.tables, self.outputs(), self.stalled)
 
     def history(self) -> History:
         """Losses so far."""
@@ -169,7 +173,7 @@ class Dvfl:
 
     def flows(self) -> list[Flow]:
         """Every round's messages, and the encodings that the owner collects once; nothing is sent back."""
-        s, rows = self.settings, self.data.rows
+        s, rows = self.settings, len(self.data.y_train)
         guests = list(zip((guest.name for guest in self.data.guests), self.stack.latents, strict=True))
         receivers = "owner" if s.hosts == 0 else "host-1" if s.hosts == 1 else f"each of {s.hosts} hosts"
         # Hosts that learn: those without parameters need nothing before the owner asks.
@@ -260,16 +264,19 @@ def shape(data: VerticalData) -> Shape:
     return Shape(columns, unit, data.sizes, len(data.classes or ()))
 
 
-def _fitted(encoders: Sequence[Encoder | None] | None, data: VerticalData) -> list[Encoder | None] | None:
+def _fitted(encoders: Sequence[Encoder | None] | None, tables: ReplicaData) -> list[Encoder | None] | None:
     """The users' encoders, copied; those that are no networks fitted to their guest's training rows."""
     if encoders is None:
         return None
+    data = tables.first
     if len(encoders) != len(data.guests):
         return list(encoders)  # refused by Stack
     models: list[Encoder | None] = []
     for guest, given in zip(data.guests, encoders, strict=True):
         model = copy.deepcopy(given)
         if model is not None and not isinstance(model, nn.Module):
+            if not tables.shared:
+                raise ValueError("replicas with data of their own need encoders that are networks")
             model.fit(guest.train)
         models.append(model)
     return models
@@ -283,6 +290,8 @@ def _check(data: VerticalData, s: Settings) -> None:
     """What cannot be trained is said before anything is."""
     if s.batch > data.rows:
         raise UserError(f"batch {s.batch} is larger than the {data.rows} training rows; at most {data.rows} is right")
+    if data.labelled is not None and s.registers == "row":
+        raise UserError("registers row: a row must be the same entity at every guest; batch is right for other rows")
     if data.classes is not None and len(np.unique(data.y_train)) < 2:
         raise UserError(f"{data.name}: the labels have one class only; at least two are needed")
     for name in ("batch", "guest_epochs", "owner_epochs", "period"):

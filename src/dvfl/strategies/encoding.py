@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
 from dvfl.parties.faults import Faults
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.randomness import batches
@@ -15,6 +14,7 @@ from dvfl.parties.schedules import rates
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
+from dvfl.strategies.replica_data import ReplicaData
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.stack import GuestGroup, Stack
 from dvfl.strategies.training_rows import GatheredTables
@@ -28,18 +28,20 @@ class GuestPhase:
     def __init__(
         self,
         stack: Stack,
-        data: VerticalData,
+        tables: ReplicaData,
         hosts: HostPhase,
         faults: Sequence[Faults],
         watch: Stopwatch,
     ) -> None:
         self.stack, self._settings, self._hosts, self._watch = stack, stack.settings, hosts, watch
+        data = tables.first
         self.rows = data.rows
         self.iterations = -(-self.rows // self._settings.batch)
         self.epoch = 0  # epochs done
         self.losses: list[Tensor] = []  # (replicas, guests) an epoch
         device = stack.device
-        self._tables = [self._table(group, data) for group in stack.groups]
+        own = tables.train()
+        self._tables = [self._table(group, [own[guest] for guest in group.members]) for group in stack.groups]
         self._sums = [torch.zeros(stack.replicas * len(group.members), device=device) for group in stack.groups]
         names = [guest.name for guest in data.guests]
         self.chains = chains("guest", faults, stack.seeds, names)
@@ -145,8 +147,7 @@ class GuestPhase:
 
         return body
 
-    def _table(self, group: GuestGroup, data: VerticalData) -> GatheredTables:
-        tables = [torch.from_numpy(data.guests[guest].train) for guest in group.members]
+    def _table(self, group: GuestGroup, tables: list[Tensor]) -> GatheredTables:
         if isinstance(group.guest, FittedGuest):  # nothing is trained: its encodings are all it ever needs
             tables = [group.guest.encode(tables[0])]
         return GatheredTables(tables, self.stack.replicas, self.stack.device)

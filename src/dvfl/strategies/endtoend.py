@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.vertical import VerticalData, intersection
 from dvfl.errors import UserError
 from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.faults import NO_FAULTS
@@ -27,6 +27,7 @@ from dvfl.strategies import storage
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.dvfl import shape
 from dvfl.strategies.machine import keep_freed_memory, suited, workers
+from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, one_or_each
 from dvfl.strategies.settings import SplitSettings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
@@ -73,7 +74,7 @@ class EndToEnd:
 
     def __init__(
         self,
-        data: VerticalData,
+        data: GivenData,
         settings: SplitSettings | Sequence[SplitSettings],  # one each may differ in rates and dropout
         seeds: Sequence[int],
         *,
@@ -83,8 +84,11 @@ class EndToEnd:
     ) -> None:
         self._variants = variants(settings, len(seeds), _without_rates)
         settings = self._variants[0]
-        _check(data, settings)
-        self.data, self.settings, self.seeds = data, settings, tuple(seeds)
+        self._replica_data = ReplicaData(_aligned(data), len(seeds))
+        self.data = data = self._replica_data.first
+        for one in self._replica_data.distinct():
+            _check(one, settings)
+        self.settings, self.seeds = settings, tuple(seeds)
         self.faults = per_replica(faults, len(self.seeds))
         self.guest_names = [guest.name for guest in data.guests]
         self.known_faults = resolved(self.faults, self.guest_names, self.host_names)
@@ -105,10 +109,9 @@ class EndToEnd:
         )
         self.watch = Stopwatch(self.device)
         self.rows = LabelledRows(self._labels(), settings.validation, settings.batch, seeds, self.device, self.segments)
+        own = self._replica_data.train()
         self.tables = [
-            GatheredTables(
-                [torch.from_numpy(data.guests[guest].train) for guest in group.members], len(seeds), self.device
-            )
+            GatheredTables([own[guest] for guest in group.members], len(seeds), self.device)
             for group in self.model.groups
         ]
         self.feed = Feed(self.device, self.rows.iterations)
@@ -189,11 +192,11 @@ class EndToEnd:
 
     def outputs(self) -> Tensor:
         """The trained model's outputs for the test rows: (replicas, test rows, outputs)."""
-        return self.model.predict([guest.test for guest in self.data.guests])
+        return self.model.predict(self._replica_data.test())
 
     def scores(self) -> NDArray[np.float64]:
         """Each replica's test accuracy in percent, or R2 of a regression; no number where it stalled."""
-        return scored(self.data, self.outputs(), self.stalled)
+        return scored(self._replica_data, self.outputs(), self.stalled)
 
     def history(self) -> History:
         return History(labels=self.losses, held_out=self.held_out)
@@ -319,7 +322,7 @@ class EndToEnd:
 
     def _labels(self) -> NDArray[np.generic]:
         if self.data.classes is not None:
-            return self.data.y_train
+            return self._replica_data.labels()
         targets, self.model.target_centre, self.model.target_spread = standardised_targets(self.data.y_train)
         return targets
 
@@ -344,6 +347,11 @@ class EndToEnd:
 def _without_rates(s: SplitSettings) -> SplitSettings:
     rules = {name: replace(getattr(s, name), rate=0.0) for name in ("guest_rule", "host_rule")}
     return replace(s, **rules, dropout=0.0, guest_noise=0.0)
+
+
+def _aligned(data: GivenData) -> GivenData:
+    """Split networks need every guest's part of a row: they train on what all have and what is labelled."""
+    return intersection(data) if isinstance(data, VerticalData) else [intersection(one) for one in data]
 
 
 def _check(data: VerticalData, s: SplitSettings) -> None:

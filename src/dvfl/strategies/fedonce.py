@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.chains import Chains
 from dvfl.parties.faults import NO_FAULTS, Faults
 from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.replica_data import GivenData
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Flow
 from dvfl.strategies.supervision import OwnerPhase
@@ -34,7 +34,7 @@ class FedOnce(Dvfl):
 
     def __init__(
         self,
-        data: VerticalData,
+        data: GivenData,
         settings: Settings | Sequence[Settings],
         seeds: Sequence[int],
         *,
@@ -63,7 +63,7 @@ class FedOnce(Dvfl):
         """The one sending; what was lost of it is a gap."""
         if self.owner is None:
             self.owner = OwnerPhase(
-                self.stack, self.collect(), self.data.y_train, self.variants, gaps=not self._insists
+                self.stack, self.collect(), self.tables.labels(), self.variants, gaps=not self._insists
             )
         return self.owner
 
@@ -72,7 +72,7 @@ class FedOnce(Dvfl):
         return [replace(flow, receivers="host-1") for flow in super().flows() if flow.leg == "guests"]
 
     def collect(self) -> Tensor:
-        """The encodings of the training rows as they reach the host, no numbers where they did not."""
+        """The encodings of the labelled rows as they reach the host, no numbers where they did not."""
         joint = super().collect()
         if self._insists:
             self.repeated = np.array([self._insist(replica) for replica in range(len(self.seeds))])
@@ -80,7 +80,7 @@ class FedOnce(Dvfl):
         lost = self._lost()
         sender = torch.arange(len(self.stack.latents)).repeat_interleave(torch.tensor(self.stack.latents))
         for replica, encodings in enumerate(joint if lost.any() else ()):
-            rows = np.repeat(lost[:, replica], self.settings.batch, 0)[: self.data.rows]  # (rows, guests)
+            rows = np.repeat(lost[:, replica], self.settings.batch, 0)[: joint.shape[1]]  # (rows, guests)
             encodings.masked_fill_(torch.from_numpy(rows)[:, sender].to(joint.device), torch.nan)
         return joint
 
@@ -89,10 +89,15 @@ class FedOnce(Dvfl):
         """The round at which the sending begins: the clock goes on where the guests ended."""
         return self.settings.guest_epochs * self.guests.iterations
 
+    @property
+    def _messages(self) -> int:
+        """Of each guest in the sending."""
+        return -(-len(self.data.y_train) // self.settings.batch)
+
     def _lost(self) -> NDArray[np.bool_]:
         """Which messages (messages, replicas, guests) are lost."""
         links, host = self._chains(self.known_faults, self.seeds)
-        count, start = self.guests.iterations, self._start
+        count, start = self._messages, self._start
         lost = np.zeros((count, len(self.seeds), len(self.data.guests)), bool)
         if links is not None:
             lost |= ~links.draw(start, count)
@@ -105,7 +110,7 @@ class FedOnce(Dvfl):
         seeds = self.seeds[replica : replica + 1]
         links, host = self._chains(self.known_faults[replica : replica + 1], seeds)
         t, repeated = self._start, 0
-        for _ in range(self.guests.iterations if links or host else 0):
+        for _ in range(self._messages if links or host else 0):
             missing = np.ones((1, len(self.data.guests)), bool)
             while missing.any():
                 reached = missing

@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.vertical import intersection
 from dvfl.errors import UserError
 from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.operations import Activation
@@ -40,6 +40,7 @@ from dvfl.strategies.agreement import Coding, agree, coded
 from dvfl.strategies.coded_parties import Clients, Server, shared
 from dvfl.strategies.endtoend import EndToEnd, Masks
 from dvfl.strategies.machine import suited
+from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Round
 from dvfl.strategies.settings import FedVSSettings
 from dvfl.strategies.simulation import FLOAT32, Flow
@@ -57,13 +58,17 @@ class FedVS(EndToEnd):
 
     def __init__(
         self,
-        data: VerticalData,
+        data: GivenData,
         settings: FedVSSettings | Sequence[FedVSSettings],
         seeds: Sequence[int],
         *,
         faults: PerReplica = NO_FAULTS,
         device: torch.device | str = "cpu",
     ) -> None:
+        given = ReplicaData(data, len(seeds))
+        if not given.shared:
+            raise ValueError("fedvs: the scales of the code are agreed for one data set; a stack cannot have several")
+        data = intersection(given.first)
         guests = len(data.guests)
         each = [settings] * len(seeds) if isinstance(settings, FedVSSettings) else list(settings)
         each = [replace(one, w_g=one.w_g or guests * WIDTH) for one in each]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.parties.faults import Faults
+from dvfl.strategies.replica_data import ReplicaData
 from dvfl.strategies.rounds import Stopwatch
 from dvfl.strategies.settings import AnySettings
 
@@ -46,7 +47,7 @@ State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors and plain values
 class Simulation(Protocol):
     """One stacked simulation. `advance` runs one epoch of whatever is next, until `finished`."""
 
-    data: VerticalData
+    data: VerticalData  # of the first replica where each has its own
     seeds: tuple[int, ...]  # one a replica
     faults: tuple[Faults, ...]  # likewise
     device: torch.device
@@ -105,10 +106,10 @@ class Simulation(Protocol):
         """Takes back what `state` gave, in a freshly made simulation of the same data, settings, seeds and faults."""
 
 
-def scored(data: VerticalData, outputs: Tensor, stalled: Sequence[int | None]) -> NDArray[np.float64]:
+def scored(data: ReplicaData, outputs: Tensor, stalled: Sequence[int | None]) -> NDArray[np.float64]:
     """Test accuracy in percent, or R2, of outputs (replicas, test rows, outputs)."""
-    y = torch.from_numpy(np.ascontiguousarray(data.y_test)).to(outputs.device)
-    if data.classes is not None:
+    y = torch.from_numpy(data.test_labels()).to(outputs.device)
+    if data.first.classes is not None:
         scores = (outputs.argmax(-1) == y).double().mean(1) * 100
     else:
         errors = (outputs[..., 0] - y).double().square().sum(1)

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
@@ -111,17 +109,20 @@ class SplitModel:
         return parted(dx, [group.members for group in self.groups], self.latents)
 
     @torch.no_grad()
-    def predict(self, tables: Sequence[NDArray[np.float32]]) -> Tensor:
-        """The head's output for aligned tables, (rows, columns) a guest: (replicas, rows, outputs)."""
-        given = [torch.from_numpy(table).to(self.device) for table in tables]
-        rows = len(given[0])
+    def predict(self, tables: Sequence[Tensor]) -> Tensor:
+        """The head's output for aligned tables, (rows, columns) a guest: (replicas, rows, outputs).
+
+        A table may be (replicas, rows, columns) where each replica has its own.
+        """
+        given = [table.to(self.device) for table in tables]
+        rows = given[0].shape[-2]
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * max(sum(self.latents), *self.shape.columns)))
         outputs = []
         with suited(self.device, min(rows, at_once) * self.host.parameters.numel()):
             for start in range(0, rows, at_once):
                 pieces = []
                 for group in self.groups:
-                    x = torch.stack([given[guest][start : start + at_once] for guest in group.members])
+                    x = torch.stack([given[guest][..., start : start + at_once, :] for guest in group.members], -3)
                     code = group.net.forward(
                         group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
                     )

@@ -150,7 +150,7 @@ class SplitNN:
                 pieces.append(piece)
             x = model.aggregate(pieces)
             keep = run.keep(t, replicas)
-            loss, dx = part.learn(x if keep is None else x * keep, run.rows.labels_of(rows[replicas]))
+            loss, dx = part.learn(x if keep is None else x * keep, run.rows.labels_of(rows[replicas], replicas))
             learn, told = both(learn, alive), both(told, guests_alive)
             part.update_host(run.rate("host rate", t, replicas), learn)
             dys = model.disperse(dx if keep is None else dx.mul_(keep))

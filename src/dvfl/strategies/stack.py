@@ -57,10 +57,13 @@ class GuestGroup:
         return torch.stack([values.select(axis, guest) for guest in self.members], axis)
 
     def encode(self, tables: Sequence[Tensor], replicas: int) -> Tensor:
-        """Encodings (replicas, members, rows, latent) of the members' tables, (rows, columns) each."""
+        """Encodings (replicas, members, rows, latent) of the members' tables, (rows, columns) each.
+
+        A table may be (replicas, rows, columns) where each replica has its own.
+        """
         if isinstance(self.guest, FittedGuest):
             return self.guest.encode(tables[0]).expand(replicas, 1, -1, -1)
-        x = torch.stack(list(tables)).expand(replicas, -1, -1, -1).flatten(0, 1)
+        x = torch.stack(list(tables), -3).expand(replicas, -1, -1, -1).flatten(0, 1)
         codes: Tensor = self.guest.encode(x).unflatten(0, (replicas, len(self.members)))
         return codes
 
@@ -151,15 +154,16 @@ class Stack:
     ) -> Tensor:
         """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest.
 
+        A table may be (replicas, rows, columns) where each replica has its own.
         `wrong` names the guests of each group that send something else.
         """
         given = [torch.as_tensor(table).to(self.device) for table in tables]
-        rows, widest = len(given[0]), max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
+        rows, widest = given[0].shape[-2], max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * widest))
         joint = torch.empty(self.replicas, rows, sum(self.owner_widths), device=self.device)
         with self.suited(min(rows, at_once)):
             for start in range(0, rows, at_once):
-                part = [table[start : start + at_once] for table in given]
+                part = [table[..., start : start + at_once, :] for table in given]
                 pieces = self._encode_groups(part)
                 if wrong is not None:
                     pieces = [by.spoiled_table(piece, start) for by, piece in zip(wrong, pieces, strict=True)]

@@ -108,7 +108,7 @@ class OwnerPhase:
             rows = self.rows.at(feed, t, elements)  # (owners, batch)
             e = self._taken(rows, elements)
             masks = {name: dropout.at(t, elements) for name, dropout in self._dropout.items()}
-            y, rate = self.rows.labels_of(rows), feed.at("rate", t)
+            y, rate = self.rows.labels_of(rows, elements), feed.at("rate", t)
             losses = owner.step(
                 e,
                 y,

@@ -14,14 +14,18 @@ from dvfl.strategies.rounds import Feed, Round
 
 
 class GatheredTables:
-    """The tables of guests of equal shape, in a stack of replicas x members."""
+    """The tables of guests of equal shape, in a stack of replicas x members.
+
+    A member's table is (rows, columns), or (replicas, rows, columns) where each replica has its own.
+    """
 
     def __init__(self, tables: Sequence[Tensor], replicas: int, device: torch.device) -> None:
-        self._values = torch.cat(list(tables)).to(device)  # (members x rows, columns)
-        rows, self._columns = tables[0].shape
+        rows, self._columns = tables[0].shape[-2:]
+        copies = 1 if tables[0].dim() == 2 else replicas
+        self._values = torch.cat([table.reshape(-1, self._columns) for table in tables]).to(device)
         element = torch.arange(replicas * len(tables), device=device)
         self._replica = element // len(tables)  # of each element of the stack
-        self._first_row = (element % len(tables) * rows)[:, None]
+        self._first_row = ((element % len(tables) * copies + self._replica % copies) * rows)[:, None]
 
     def take(self, rows: Tensor, elements: slice) -> Tensor:
         """Rows (replicas, batch) of some of the stack's elements: (elements, batch, columns)."""
@@ -39,16 +43,18 @@ class LabelledRows:
 
     def __init__(
         self,
-        labels: NDArray[np.generic],
+        labels: NDArray[np.generic],  # (rows,), or (replicas, rows) where each replica has its own
         held_out: float,
         batch: int,
         seeds: Sequence[int],
         device: torch.device,
         segments: int = 1,
     ) -> None:
-        self.rows = len(labels) // segments  # of a segment
+        self.rows = labels.shape[-1] // segments  # of a segment
         self._segments = segments
-        self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
+        self._labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device).flatten()
+        shared = labels.ndim == 1
+        self._first_label = (torch.arange(len(seeds), device=device) * (0 if shared else labels.shape[-1]))[:, None]
         self._seeds = sorted(set(seeds))
         self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
         held = min(round(self.rows * held_out), self.rows - 1)
@@ -63,7 +69,7 @@ class LabelledRows:
 
     def trained_on(self, replica: int) -> Tensor:
         """The rows that a replica trains on."""
-        return torch.from_numpy(self._train[int(self._of[replica])]).to(self.labels.device)
+        return torch.from_numpy(self._train[int(self._of[replica])]).to(self._labels.device)
 
     def load(self, feed: Feed, epoch: int) -> None:
         """Draws the order of an epoch."""
@@ -77,7 +83,7 @@ class LabelledRows:
     def guess(self, supervision: Supervision) -> Tensor:
         """The score of the best constant output on each replica's held-out rows, where there are any: (replicas,)."""
         if self.held is None:
-            return torch.full((len(self._of),), -math.inf, device=self.labels.device)
+            return torch.full((len(self._of),), -math.inf, device=self._labels.device)
         return supervision.guess(self.labels_of(self.held))
 
     def followed(self, rows: Tensor) -> Tensor:
@@ -90,6 +96,6 @@ class LabelledRows:
         """What `followed` was given."""
         return rows[..., : rows.shape[-1] // self._segments]
 
-    def labels_of(self, rows: Tensor) -> Tensor:
-        """The labels of rows (replicas, batch)."""
-        return self.labels.index_select(0, rows.flatten()).view(rows.shape)
+    def labels_of(self, rows: Tensor, replicas: slice = slice(None)) -> Tensor:
+        """The labels of rows (replicas, batch) of some replicas."""
+        return self._labels.index_select(0, (rows + self._first_label[replicas]).flatten()).view(rows.shape)

@@ -70,7 +70,7 @@ class Vafl:
         def body(t: Round) -> Tensor:
             rows = run.rows.at(feed, t)
             mine = rows[replicas]
-            y, places = run.rows.labels_of(mine), (mine + self._first_row[replicas]).flatten()
+            y, places = run.rows.labels_of(mine, replicas), (mine + self._first_row[replicas]).flatten()
             held = [table.index_select(0, places).view(*mine.shape, -1) for table in self._tables]
             keep = run.keep(t, replicas)
             losses = torch.zeros(len(mine), device=model.device)
