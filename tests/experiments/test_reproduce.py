@@ -2,16 +2,17 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dvfl.cli import main
+from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
-from dvfl.experiments import table1
 from dvfl.experiments.blocks import Training
-from dvfl.experiments.published import TABLE1
-from dvfl.experiments.reproduce import Order, fewer_rows, reproduce
+from dvfl.experiments.paper import EXPERIMENTS
+from dvfl.experiments.reproduce import Order, reproduce, trainings
 from dvfl.strategies.simulation import Simulation
 
 from dvfl.data import load  # isort: skip
@@ -24,9 +25,11 @@ class Noting:
 
     def __init__(self, stop_at: int | None = None) -> None:
         self.begun: list[str] = []
+        self.seen: list[int] = []  # how many blocks there were to be
         self._stop_at = stop_at
 
     def block(self, block: tuple[Training, ...], number: int, count: int) -> None:
+        self.seen.append(count)
         if number == self._stop_at:
             raise KeyboardInterrupt
         self.begun.append(block[0].strategy)
@@ -53,8 +56,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_declaration_has_eight_rows_ten_columns_and_every_seed() -> None:
-    assert len(table1.conditions()) == 10 and len(TABLE1) == 8
-    assert len(table1.trainings(10)) == len(set(table1.trainings(10))) == 800
+    cells = EXPERIMENTS["table1"].cells("paper")
+    made = [training.key for cell in cells for training in trainings(cell, 10)]
+    assert len(cells) == 80 and len(made) == len(set(made)) == 800
 
 
 def test_the_results_file_keeps_the_contract(made: Path) -> None:
@@ -97,10 +101,24 @@ def test_another_order_in_the_same_folder_is_refused(made: Path, change: dict[st
 
 def test_a_missing_block_alone_is_made_again(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, tmp_path / "copy")
-    next((tmp_path / "copy" / "blocks" / "table1").glob("vfb2-*.json")).unlink()
+    next((tmp_path / "copy" / "blocks").glob("vfb2-*.json")).unlink()
     again = Noting()
     reproduce(ORDER, tmp_path / "copy", again)
     assert again.begun == ["vfb2"]
+
+
+def test_trainings_that_two_experiments_share_are_made_once(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "copy")
+    noted = Noting(stop_at=1)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(ORDER, experiment="communication"), tmp_path / "copy", noted)
+    assert noted.seen == [4]  # K = 1 is a cell of Table 1
+
+
+def test_a_folder_of_an_older_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "blocks" / "table1").mkdir(parents=True)
+    with pytest.raises(UserError, match="blocks of another version of dvfl; another --out keeps both"):
+        reproduce(ORDER, tmp_path, Noting())
 
 
 def test_fewer_rows_are_drawn_once_and_test_rows_stay() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dvfl.errors import UserError
-from dvfl.experiments.published import TABLE1
+from dvfl.experiments.paper.published import TABLE1
 from dvfl.experiments.results import Cell, Results
 from dvfl.files import write_json
 

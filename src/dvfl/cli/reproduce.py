@@ -9,10 +9,18 @@ EXAMPLE = "Example: dvfl reproduce table1 --preset paper --rows 10000 --seeds 2 
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="The experiment: table1.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table1, redundancy, communication, intersection, misalignment, width, datasets, memory, or all."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go; one that was stopped goes on there.")],
     preset: Annotated[str, typer.Option(help="paper: its hyperparameters to the letter; tuned: our best.")] = "paper",
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of every cell.")] = 10,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trainings of every cell; as many as the experiment says (3 to 30) unless given."),
+    ] = None,
     rows: Annotated[int | None, typer.Option(min=1, help="Training rows; all unless given.")] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="auto takes a GPU where there is one.")
@@ -25,11 +33,12 @@ def reproduce(
     from dvfl.cli.block_progress import BlockLines
     from dvfl.cli.interrupts import Interrupted, Interrupts
     from dvfl.cli.options import chosen_device
-    from dvfl.experiments.reproduce import REPORT, Order, check_experiment
+    from dvfl.experiments.paper import chosen
+    from dvfl.experiments.reproduce import REPORT, Order
     from dvfl.experiments.reproduce import reproduce as carry_out
     from dvfl.strategies.presets import check_preset
 
-    check_experiment(name)
+    chosen(name)
     check_preset(preset)
     order = Order(name, preset, seeds, rows, chosen_device(device), data_dir)
     with Interrupts():
@@ -39,6 +48,8 @@ def reproduce(
             raise Interrupted(
                 "stopped; the same command goes on with the blocks that are missing", stop.signum
             ) from stop
-    typer.echo(f"{len(results.cells)} cells, {results.seconds:.0f} s of training")
-    for file in (f"{name}.md", f"{name}.json", f"{name}.svg", REPORT):
-        typer.echo(str(out / file))
+    for one in results:
+        typer.echo(
+            f"{one.experiment}: {len(one.cells)} cells, {one.seconds:.0f} s of training, {out / one.experiment}.md"
+        )
+    typer.echo(str(out / REPORT))

@@ -74,8 +74,8 @@ class VerticalData:
 
     @property
     def rows(self) -> int:
-        """Training rows of a guest, labelled or not."""
-        return len(self.guests[0].train)
+        """Training rows of a guest, labelled or not; of the labels' holder where there is no guest yet."""
+        return len(self.guests[0].train if self.guests else self.y_train)
 
 
 def intersection(data: VerticalData) -> VerticalData:

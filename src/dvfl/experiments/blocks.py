@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,27 +14,38 @@ import torch
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
+from dvfl.experiments.declared import MNIST, Change, Source
+from dvfl.experiments.references import REFERENCES
+from dvfl.experiments.sources import Sources
 from dvfl.files import write_json
 from dvfl.parties.faults import Faults
+from dvfl.parties.learner import Rule
 from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
-from dvfl.strategies.fedvs import WIDTH as FEDVS_WIDTH
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings
-from dvfl.strategies.simulation import Simulation
+from dvfl.strategies.settings import AnySettings, Settings
+from dvfl.strategies.simulation import Simulation, megabytes_sent_per_guest
 
 _FLOAT = 4  # bytes
 _SHARE = {"cuda": 0.85, "cpu": 0.4}  # of the memory (on a GPU: of what is free) that a block may take
+# A stack agrees on one thing for all its replicas, or nothing is gained by one.
+_ALONE = ("fedvs", *REFERENCES)
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training of an experiment: a strategy with the preset's settings and some changed, faults, a seed."""
+    """One training of an experiment: a strategy with the preset's settings and some changed, faults, data, a seed."""
 
-    strategy: str
+    strategy: str  # or a reference
     faults: tuple[str, ...]  # as on a command line
     seed: int
-    change: tuple[tuple[str, Any], ...] = ()  # fields of the strategy's settings
+    change: Change = ()
+    source: Source = MNIST
+
+    @property
+    def key(self) -> str:
+        """The same for trainings that are the same."""
+        return json.dumps({**asdict(self), "change": _plain(dict(self.change))}, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -42,8 +53,9 @@ class Outcome:
     """What came of a training."""
 
     accuracy: float | None  # percent; None where it stalled
-    stalled: int | None  # the round
-    repeated: int | None  # requests made again, where the strategy asks again
+    stalled: int | None = None  # the round
+    repeated: int | None = None  # requests made again, where the strategy asks again
+    megabytes: float | None = None  # sent per guest, where there are guests
 
 
 Watch = Callable[[Simulation], None]  # called after every epoch
@@ -55,18 +67,19 @@ def settings_of(training: Training, preset_name: str, data: VerticalData) -> Any
 
 
 def blocks(
-    trainings: Iterable[Training], preset_name: str, data: VerticalData, device: str
+    trainings: Iterable[Training], preset_name: str, sources: Sources, device: str
 ) -> list[tuple[Training, ...]]:
     """Trainings grouped by what can share a stack, in pieces that fit into memory."""
     groups: dict[tuple[object, ...], list[Training]] = {}
     for training in trainings:
         # What waits for lost messages stalls at once and would leave the rest of its stack to idle columns.
-        alone = training.faults if training.strategy == "splitnn-wait" else ()
-        groups.setdefault((training.strategy, training.change, alone), []).append(training)
+        alone: object = training.faults if training.strategy == "splitnn-wait" else ()
+        if training.strategy in _ALONE and training.source.varies:
+            alone = training.seed
+        groups.setdefault((training.strategy, training.change, training.source, alone), []).append(training)
     made = []
     for group in groups.values():
-        each = replica_bytes(group[0].strategy, settings_of(group[0], preset_name, data), data)
-        most = max(1, int(_memory(device) / each))
+        most = _most_at_once(group[0], preset_name, sources, device)
         pieces = -(-len(group) // most)
         ends = [len(group) * number // pieces for number in range(pieces + 1)]
         made += [tuple(group[start:end]) for start, end in pairwise(ends)]
@@ -76,16 +89,20 @@ def blocks(
 def run(
     block: Sequence[Training],
     preset_name: str,
-    data: VerticalData,
+    sources: Sources,
     device: str,
     read: Callable[[str], Any],
     watch: Watch = lambda simulation: None,
 ) -> list[Outcome]:
     """Trains a block as one stack."""
     first = block[0]
+    if first.strategy in REFERENCES:
+        made = REFERENCES[first.strategy]
+        return [Outcome(round(made(sources.data(one.source, one.seed), one.seed), 4)) for one in block]
+    each = {training.seed: sources.data(training.source, training.seed) for training in block}
     simulation = strategy(first.strategy)(
-        data,
-        settings_of(first, preset_name, data),
+        [each[training.seed] for training in block],
+        settings_of(first, preset_name, each[first.seed]),
         [training.seed for training in block],
         faults=[Faults.parse(training.faults, read) for training in block],
         device=device,
@@ -94,43 +111,62 @@ def run(
         simulation.advance()
         watch(simulation)
     repeated = [None] * len(block) if simulation.repeated is None else simulation.repeated.tolist()
-    scores = simulation.scores().tolist()
+    scores, sent = simulation.scores().tolist(), round(megabytes_sent_per_guest(simulation.flows()), 3)
     return [
-        Outcome(None if at is not None else round(score, 4), at, again)
+        Outcome(None if at is not None else round(score, 4), at, again, sent)
         for score, at, again in zip(scores, simulation.stalled, repeated, strict=True)
     ]
 
 
 class BlockFolder:
-    """Finished blocks on disk."""
+    """Finished blocks on disk, whichever experiment they were made for."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.outcomes: dict[Training, Outcome] = {}
-        self.seconds = 0.0  # of all finished blocks
+        self.outcomes: dict[str, Outcome] = {}  # by the training's key
+        self.seconds: dict[str, float] = {}  # of a training: its part of its block's
+        self._settings: dict[str, Mapping[str, Any]] = {}
         for file in sorted(path.glob("*.json")):
             self._read(file)
 
-    def write(self, block: Sequence[Training], outcomes: Sequence[Outcome], seconds: float) -> None:
-        """Keeps a finished block."""
-        pairs = [{"training": asdict(t), "outcome": asdict(o)} for t, o in zip(block, outcomes, strict=True)]
-        digest = hashlib.sha256(repr(block).encode()).hexdigest()[:12]
-        self._path.mkdir(parents=True, exist_ok=True)
-        write_json(self._path / f"{block[0].strategy}-{digest}.json", {"seconds": seconds, "trainings": pairs})
-        self.outcomes |= dict(zip(block, outcomes, strict=True))
-        self.seconds += seconds
+    def write(
+        self, block: Sequence[Training], settings: Mapping[str, Any], outcomes: Sequence[Outcome], seconds: float
+    ) -> None:
+        """Keeps a finished block, with the settings that its trainings had."""
+        pairs = [{"training": json.loads(t.key), "outcome": asdict(o)} for t, o in zip(block, outcomes, strict=True)]
+        digest = hashlib.sha256("".join(training.key for training in block).encode()).hexdigest()[:12]
+        file = self._path / f"{block[0].strategy}-{digest}.json"
+        write_json(file, {"seconds": seconds, "settings": settings, "trainings": pairs})
+        self._read(file)
+
+    def check(self, training: Training, settings: Mapping[str, Any]) -> None:
+        """Refuses a finished training that was made with other settings than it would have now."""
+        before = self._settings.get(training.key)
+        for name in () if before is None else sorted({*before, *settings}):
+            if before is not None and before.get(name) != settings.get(name):
+                raise UserError(
+                    f"{self._path}: {training.strategy} was trained with {name} {before.get(name)}, and this version"
+                    f" says {settings.get(name)}; another --out keeps both"
+                )
 
     def _read(self, file: Path) -> None:
         try:
             plain = json.loads(file.read_text())
             for pair in plain["trainings"]:
-                given = pair["training"]
-                change = tuple((name, value) for name, value in given["change"])
-                training = Training(given["strategy"], tuple(given["faults"]), given["seed"], change)
-                self.outcomes[training] = Outcome(**pair["outcome"])
-            self.seconds += plain["seconds"]
+                key = json.dumps(pair["training"], sort_keys=True)
+                self.outcomes[key] = Outcome(**pair["outcome"])
+                self.seconds[key] = plain["seconds"] / len(plain["trainings"])
+                self._settings[key] = plain["settings"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{file}: no finished block ({error}); delete it to have it made again") from error
+
+
+def plain_settings(training: Training, preset_name: str, data: VerticalData) -> dict[str, Any]:
+    """A training's settings as they are in a file; a reference has none."""
+    if training.strategy in REFERENCES:
+        return {}
+    plain: dict[str, Any] = json.loads(json.dumps(settings_of(training, preset_name, data).as_dict()))
+    return plain
 
 
 def timed(work: Callable[[], list[Outcome]]) -> tuple[list[Outcome], float]:
@@ -140,22 +176,37 @@ def timed(work: Callable[[], list[Outcome]]) -> tuple[list[Outcome], float]:
     return outcomes, time.perf_counter() - start
 
 
-def replica_bytes(name: str, settings: AnySettings, data: VerticalData) -> int:
-    """About what one replica takes in memory at its peak."""
+def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data: bool = False) -> int:
+    """About what one replica takes in memory at its peak; `own_data`: its tables are its own."""
     widths = sizes(data.sizes, [guest.columns for guest in data.guests], settings.w_g, settings.w_h)
     joint, rows = sum(widths.guest_latent), data.rows
     batches = 24 << 20  # parameters, moments, gradients and a round's intermediate values
-    if isinstance(
-        settings, FedVSSettings
-    ):  # shares of all columns and weights at all guests, and what they are cut into
-        columns = 2 * sum(guest.columns for guest in data.guests)
-        return batches + len(data.guests) * columns * (settings.batch + FEDVS_WIDTH) * 8 * 8
+    if own_data:
+        batches += 3 * sum(guest.columns for guest in data.guests) * rows * _FLOAT  # training, labelled and test rows
     if not isinstance(settings, Settings):
         return batches + (rows * joint * _FLOAT if name == "vafl" else 0)
-    owner = rows * (settings.hosts * widths.host_latent or joint) * _FLOAT
+    owner = len(data.y_train) * (settings.hosts * widths.host_latent or joint) * _FLOAT
     epochs = settings.communicated if settings.replayed else 1
     history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if settings.hosts else 0
-    return settings.hosts * batches + batches + max(history, owner)
+    return settings.hosts * (24 << 20) + batches + max(history, owner)
+
+
+def _most_at_once(training: Training, preset_name: str, sources: Sources, device: str) -> int:
+    if training.strategy in REFERENCES:
+        return 1
+    data = sources.example(training.source)
+    settings = settings_of(training, preset_name, data)
+    each = replica_bytes(training.strategy, settings, data, training.source.varies)
+    return max(1, int(_memory(device) / each))
+
+
+def _plain(value: Any) -> Any:
+    """Plain data; rules as the settings write them."""
+    if isinstance(value, Rule):
+        return {"name": type(value).__name__.lower(), **asdict(value)}
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _memory(device: str) -> float:

@@ -4,9 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dvfl.experiments.published import TABLE1
+from dvfl.experiments.paper.published import TABLE1
 from dvfl.experiments.reasons import REASONS
 from dvfl.experiments.results import Cell, Results
+from dvfl.experiments.shown import listed, number, signed
 from dvfl.experiments.statistics import Comparison, compare, holm
 
 Column: TypeAlias = tuple[str, float | None]  # kind of fault and R_u
@@ -86,17 +87,6 @@ def findings(results: Results) -> dict[str, list[str]]:
     }
 
 
-def number(value: float, digits: int = 2) -> str:
-    """A number with a real minus sign, and no sign on a zero."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if not float(text) else text.replace("-", "\N{MINUS SIGN}")
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """The same with a plus sign."""
-    return number(value, digits) if value < 0 or not float(number(value, digits)) else f"+{number(value, digits)}"
-
-
 def _row(strategy: str) -> tuple[int, str]:
     order = list(TABLE1)
     return (order.index(strategy) if strategy in order else len(order)), strategy
@@ -126,7 +116,7 @@ def _under_faults(results: Results) -> list[str]:
         sentences.append(f"Paired by seed, the faults of {label(worst)} cost {number(cost.difference)} ({interval}).")
     fallen = _collapsed(cells, _OURS)
     sentences.append(
-        f"It collapses, more than {COLLAPSE:g} points below no faults, in {_listed(fallen)}."
+        f"It collapses, more than {COLLAPSE:g} points below no faults, in {listed(fallen)}."
         if fallen
         else f"It collapses nowhere: no column is more than {COLLAPSE:g} points below no faults."
     )
@@ -149,15 +139,15 @@ def _against_baselines(results: Results, tests: list[Judged]) -> list[str]:
         here = [test for test in tests if test.column == column]
         if here:
             by_text.setdefault(_standing(here), []).append(label(column))
-    sentences += [f"{_capital(_listed(names))}: {text}." for text, names in by_text.items()]
+    sentences += [f"{_capital(listed(names))}: {text}." for text, names in by_text.items()]
     faulty = [column for column in columns(results) if column[1] is not None]
     for strategy in rivals:
         empty = [column for name, column in cells if name == strategy and cells[name, column].mean is None]
         if empty:
             names = [label(column) for column in empty]
-            where = f"all {len(empty)} fault columns" if empty == faulty else _listed(names)
+            where = f"all {len(empty)} fault columns" if empty == faulty else listed(names)
             sentences.append(f"{strategy} stalls in {where} and gives no model there.")
-    fallen = [f"{strategy} in {_listed(low)}" for strategy in rivals if (low := _collapsed(cells, strategy))]
+    fallen = [f"{strategy} in {listed(low)}" for strategy in rivals if (low := _collapsed(cells, strategy))]
     if fallen:
         sentences.append(f"Collapsed, more than {COLLAPSE:g} points below their own no faults: {'; '.join(fallen)}.")
     return sentences
@@ -171,7 +161,7 @@ def _standing(tests: list[Judged]) -> str:
     parts = []
     for verdict, names in by_verdict.items():
         if names:
-            parts.append(f"{words[verdict]} {f'all {len(names)}' if len(names) == len(tests) > 1 else _listed(names)}")
+            parts.append(f"{words[verdict]} {f'all {len(names)}' if len(names) == len(tests) > 1 else listed(names)}")
     return "; ".join(parts)
 
 
@@ -197,7 +187,7 @@ def _level_or_ahead(results: Results, tests: list[Judged]) -> list[str]:
     open_ = [f"{strategy} ({', '.join(names)})" for strategy, names in unsure.items()]
     sentences.insert(0, "The numbers are DVFL minus the baseline, with the 95 % interval.")
     sentences.append(
-        f"That DVFL is behind by more than {BEHIND:g} is not ruled out against {_listed(open_)}."
+        f"That DVFL is behind by more than {BEHIND:g} is not ruled out against {listed(open_)}."
         if open_
         else f"In none of them does the interval allow DVFL to be behind by more than {BEHIND:g}."
     )
@@ -256,10 +246,6 @@ def _collapsed(cells: dict[tuple[str, Column], Cell], strategy: str) -> list[str
 
 def _spread(cell: Cell) -> str:
     return f"{cell.mean:.2f} ± {cell.two_sigma:.2f} %"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _capital(text: str) -> str:

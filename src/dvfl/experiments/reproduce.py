@@ -1,4 +1,4 @@
-"""`dvfl reproduce`: an experiment's trainings in blocks, its results beside the paper's, and pages to read them."""
+"""`dvfl reproduce`: experiments' trainings in blocks, their results beside the paper's, and pages to read them."""
 
 import json
 import os
@@ -11,38 +11,38 @@ from typing import Any, Protocol
 
 import torch
 
-from dvfl.data import VerticalData, load
 from dvfl.data.outages import read_outages
-from dvfl.data.vertical import fewer_rows
-from dvfl.errors import UserError, nearest
-from dvfl.experiments import table1
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training, blocks, run, timed
-from dvfl.experiments.comparison_page import markdown, page
-from dvfl.experiments.published import TABLE1
+from dvfl.errors import UserError
+from dvfl.experiments.blocks import BlockFolder, Outcome, Training, blocks, plain_settings, run, timed
+from dvfl.experiments.declared import Experiment, Planned
+from dvfl.experiments.pages import markdown, page
+from dvfl.experiments.paper import EXPERIMENTS, chosen
+from dvfl.experiments.presentation import presentation, standing_alone
 from dvfl.experiments.results import Cell, Results
-from dvfl.experiments.run_folder import fingerprint, status, versions
-from dvfl.experiments.table1_figure import table1_svg
+from dvfl.experiments.run_folder import status, versions
+from dvfl.experiments.sources import Sources
 from dvfl.files import write_json, write_text
 from dvfl.strategies.simulation import Simulation
 
-EXPERIMENTS = ("table1",)
 REPORT = "report.html"
+_FORMAT = 2  # of the folder with finished blocks
+_OPTIONS = ("hosts", "period", "owner_epochs", "epochs")  # changes that `dvfl train` has an option for
 
 
 @dataclass(frozen=True)
 class Order:
     """What `dvfl reproduce` was asked for."""
 
-    experiment: str
+    experiment: str  # or all
     preset: str
-    seeds: int
+    seeds: int | None  # None: as many as each experiment says
     rows: int | None  # training rows, drawn once for all; None: all
     device: str
     data_dir: Path | None = None
 
-    def command(self, out: str = "DIR") -> str:
-        """The command that makes it again."""
-        words = ["dvfl", "reproduce", self.experiment, "--preset", self.preset, "--seeds", str(self.seeds)]
+    def command(self, experiment: str, seeds: int, out: str = "DIR") -> str:
+        """The command that makes one experiment again."""
+        words = ["dvfl", "reproduce", experiment, "--preset", self.preset, "--seeds", str(seeds)]
         words += [] if self.rows is None else ["--rows", str(self.rows)]
         return shlex.join([*words, "--device", self.device, "--out", out])
 
@@ -57,30 +57,21 @@ class Watcher(Protocol):
         """An epoch of it is over."""
 
 
-def check_experiment(name: str) -> None:
-    """Refuses a name that no experiment has."""
-    if name not in EXPERIMENTS:
-        raise UserError(f"no experiment is called '{name}'{nearest(name, EXPERIMENTS)}")
-
-
-def reproduce(order: Order, out: Path, watcher: Watcher) -> Results:
-    """Runs what is not there yet, and writes NAME.json, NAME.md, NAME.svg and report.html."""
-    check_experiment(order.experiment)
-    data = fewer_rows(load(table1.DATASET, data_dir=order.data_dir), order.rows)
-    folder = _opened(order, out, data)
-    wanted = table1.trainings(order.seeds)
-    missing = [training for training in wanted if training not in folder.outcomes]
-    todo = blocks(missing, order.preset, data, order.device)
-    for number, block in enumerate(todo):
-        watcher.block(block, number + 1, len(todo))
-        outcomes, seconds = timed(_work(block, order, data, watcher))
-        folder.write(block, outcomes, seconds)
-    results = _results(order, folder)
-    write_json(out / f"{order.experiment}.json", results.to_dict())
-    write_text(out / f"{order.experiment}.md", markdown(results))
-    write_text(out / f"{order.experiment}.svg", table1_svg(results))
-    write_text(out / REPORT, page(_all_results(out)))
-    return results
+def reproduce(order: Order, out: Path, watcher: Watcher) -> list[Results]:
+    """Runs what is not there yet, and writes NAME.json, NAME.md and NAME.svg of each experiment, and report.html."""
+    experiments = chosen(order.experiment)
+    sources = Sources(order.data_dir, order.rows)
+    folder = _opened(order, out, experiments, sources)
+    made = []
+    for experiment in experiments:
+        _train(experiment, order, sources, folder, watcher)
+        results = _results(experiment, order, folder, sources)
+        write_json(out / f"{experiment.name}.json", results.to_dict())
+        write_text(out / f"{experiment.name}.md", markdown(results))
+        write_text(out / f"{experiment.name}.svg", standing_alone(presentation(results).figure))
+        write_text(out / REPORT, page(_all_results(out)))
+        made.append(results)
+    return made
 
 
 def machine(device: str) -> dict[str, Any]:
@@ -90,72 +81,96 @@ def machine(device: str) -> dict[str, Any]:
     return {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
 
 
-def _work(
-    block: tuple[Training, ...], order: Order, data: VerticalData, watcher: Watcher
-) -> Callable[[], list[Outcome]]:
-    return lambda: run(block, order.preset, data, order.device, read_outages, watcher.epoch)
+def trainings(cell: Planned, seeds: int) -> list[Training]:
+    """Of a cell, a seed each."""
+    return [Training(cell.strategy, cell.faults, seed, cell.change, cell.source) for seed in range(seeds)]
 
 
-def _opened(order: Order, out: Path, data: VerticalData) -> BlockFolder:
+def _train(experiment: Experiment, order: Order, sources: Sources, folder: BlockFolder, watcher: Watcher) -> None:
+    """Every training of the experiment that is not there yet."""
+    cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
+    for cell in cells:
+        first = trainings(cell, 1)[0]
+        folder.check(first, plain_settings(first, order.preset, sources.example(cell.source)))
+    wanted = dict.fromkeys(training for cell in cells for training in trainings(cell, seeds))
+    todo = blocks([one for one in wanted if one.key not in folder.outcomes], order.preset, sources, order.device)
+    for number, block in enumerate(todo):
+        watcher.block(block, number + 1, len(todo))
+        outcomes, seconds = timed(_work(block, order, sources, watcher))
+        settings = plain_settings(block[0], order.preset, sources.example(block[0].source))
+        folder.write(block, settings, outcomes, seconds)
+
+
+def _work(block: tuple[Training, ...], order: Order, sources: Sources, watcher: Watcher) -> Callable[[], list[Outcome]]:
+    return lambda: run(block, order.preset, sources, order.device, read_outages, watcher.epoch)
+
+
+def _opened(order: Order, out: Path, experiments: list[Experiment], sources: Sources) -> BlockFolder:
     """The folder with what was finished before, for the same order on the same data."""
-    begun = {"preset": order.preset, "rows": order.rows, "device": order.device, "data_sha256": fingerprint(data)}
-    path = out / "blocks" / order.experiment
-    note = path.with_suffix(".order")
+    names = sorted({cell.source.dataset for one in experiments for cell in one.cells(order.preset)})
+    data = {f"data of {name}": sources.fingerprint(name) for name in names}
+    begun = {"format": _FORMAT, "preset": order.preset, "rows": order.rows, "device": order.device, **data}
+    path = out / "blocks"
+    note = path / "order.note"
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if not note.exists():
-            if any(path.iterdir()):
-                raise UserError(f"{path}: blocks without {note.name}; another --out is right")
-            write_json(note, begun)
+        if not note.exists() and any(path.iterdir()):
+            raise UserError(f"{path}: blocks of another version of dvfl; another --out keeps both")
+        before = json.loads(note.read_text()) if note.exists() else {}
+        for name, value in begun.items():
+            if before.get(name, value) != value:
+                what = "are others" if name.startswith("data of ") else f"is {value} here and {before[name]} there"
+                raise UserError(f"--out {out} was begun otherwise: {name} {what}; another --out keeps both")
+        write_json(note, {**before, **begun})
     except OSError as error:
         raise UserError(f"--out {out} cannot be written ({error.strerror}); another place is right") from error
-    before = json.loads(note.read_text())
-    for name, value in begun.items():
-        if before.get(name) != value:
-            what = "the data are not those" if name == "data_sha256" else f"{name} is {value} here and {before[name]}"
-            raise UserError(f"--out {out}: {what} of {note}; the same order continues it, another --out starts anew")
     return BlockFolder(path)
 
 
-def _results(order: Order, folder: BlockFolder) -> Results:
-    cells = [_cell(order, folder, name, condition) for name in TABLE1 for condition in table1.conditions()]
+def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources) -> Results:
+    cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
+    keys = {training.key for cell in cells for training in trainings(cell, seeds)}
+    notes = [sources.example(cell.source).note for cell in cells]
     return Results(
-        experiment=order.experiment,
+        experiment=experiment.name,
         preset=order.preset,
         machine=machine(order.device),
         versions=versions(),
-        command=order.command(),
-        seconds=round(folder.seconds, 1),
-        cells=cells,
+        command=order.command(experiment.name, seeds),
+        seconds=round(sum(folder.seconds[key] for key in keys), 1),
+        cells=[_cell(cell, experiment, order, folder) for cell in cells],
         rows=order.rows,
+        note=" ".join(dict.fromkeys(filter(None, notes))),
     )
 
 
-def _cell(order: Order, folder: BlockFolder, name: str, condition: table1.Condition) -> Cell:
-    faults, seeds = table1.faults(condition), list(range(order.seeds))
-    outcomes = [folder.outcomes[Training(name, faults, seed)] for seed in seeds]
-    mean, two_sigma = table1.published(name, condition)
+def _cell(cell: Planned, experiment: Experiment, order: Order, folder: BlockFolder) -> Cell:
+    seeds = order.seeds or experiment.seeds
+    outcomes = [folder.outcomes[training.key] for training in trainings(cell, seeds)]
     repeated = [outcome.repeated for outcome in outcomes if outcome.repeated is not None]
+    sent = outcomes[0].megabytes
     return Cell(
-        strategy=name,
-        dataset=table1.DATASET,
-        condition=condition,
-        seeds=seeds,
+        strategy=cell.strategy,
+        dataset=cell.source.dataset,
+        condition=cell.condition,
+        seeds=list(range(seeds)),
         accuracy=[outcome.accuracy for outcome in outcomes],
         status=status([outcome.stalled for outcome in outcomes]),
-        paper_mean=mean,
-        paper_two_sigma=two_sigma,
-        command=_cell_command(order, name, faults),
+        paper_mean=cell.paper_mean,
+        paper_two_sigma=cell.paper_two_sigma,
+        command=_cell_command(cell, experiment, order, seeds),
         requests_repeated=sum(repeated) if repeated else None,
+        fields={**({} if sent is None else {"bytes_sent_per_guest": round(sent * 1e6)}), **cell.fields},
     )
 
 
-def _cell_command(order: Order, name: str, faults: tuple[str, ...]) -> str:
-    if order.rows is not None:
-        return order.command()
-    words = ["dvfl", "train", "--dataset", table1.DATASET, "--strategy", name, "--preset", order.preset]
-    words += ["--seeds", str(order.seeds), *(word for fault in faults for word in ("--faults", fault))]
-    return shlex.join(words)
+def _cell_command(cell: Planned, experiment: Experiment, order: Order, seeds: int) -> str:
+    """One training command where there is one; else the experiment's."""
+    if order.rows is not None or cell.source.varies or any(name not in _OPTIONS for name, _ in cell.change):
+        return order.command(experiment.name, seeds)
+    words = ["dvfl", "train", "--dataset", cell.source.dataset, "--strategy", cell.strategy, "--preset", order.preset]
+    words += [word for name, value in cell.change for word in (f"--{name.replace('_', '-')}", str(value))]
+    return shlex.join([*words, "--seeds", str(seeds), *(word for fault in cell.faults for word in ("--faults", fault))])
 
 
 def _all_results(out: Path) -> list[Results]:

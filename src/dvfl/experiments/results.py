@@ -1,12 +1,16 @@
 """The results file of `dvfl reproduce`: every seed's value, ours beside the paper's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dvfl.errors import UserError
 from dvfl.experiments import statistics
 
 _DIGITS = 4  # of accuracies in the file
+_FIELDS = (  # that every cell may have
+    *("strategy", "dataset", "condition", "seeds", "accuracy", "status", "mean", "two_sigma"),
+    *("paper_mean", "paper_two_sigma", "command", "requests_repeated"),
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Cell:
     paper_two_sigma: float | None
     command: str  # makes this cell again
     requests_repeated: int | None = None  # by a strategy that asks again for what was lost
+    fields: dict[str, Any] = field(default_factory=dict)  # of the experiment's own: bytes, seconds, more of the paper's
 
     @property
     def mean(self) -> float | None:
@@ -56,7 +61,8 @@ class Cell:
             "paper_two_sigma": self.paper_two_sigma,
             "command": self.command,
         }
-        return plain if self.requests_repeated is None else {**plain, "requests_repeated": self.requests_repeated}
+        repeated = {} if self.requests_repeated is None else {"requests_repeated": self.requests_repeated}
+        return {**plain, **repeated, **self.fields}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> "Cell":
@@ -72,6 +78,7 @@ class Cell:
             paper_two_sigma=plain["paper_two_sigma"],
             command=plain["command"],
             requests_repeated=plain.get("requests_repeated"),
+            fields={name: value for name, value in plain.items() if name not in _FIELDS},
         )
 
 

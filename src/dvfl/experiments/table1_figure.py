@@ -20,14 +20,6 @@ _COLUMN = 0.84  # of the room between two columns: the part that markers take
 _HEADS = {"none": "no faults", "connection": "connections lost", "guest": "guests lost", "host": "hosts lost"}
 
 
-def table1_svg(results: Results) -> str:
-    """The figure as a file of its own, dark on white."""
-    svg = table1_inline(results).replace("<svg ", '<svg color="#1b1f24" ', 1)
-    inside = svg.index(">") + 1
-    white = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{svg[:inside]}{white}{svg[inside:]}\n'
-
-
 def table1_inline(results: Results) -> str:
     """The figure as an element of a page, in the page's ink."""
     cells = list(table(results).values())

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from dvfl.experiments import comparison
-from dvfl.experiments.comparison import columns, findings, judged, label, number, signed, strategies
-from dvfl.experiments.comparison_page import markdown, page
-from dvfl.experiments.published import TABLE1
+from dvfl.experiments.comparison import columns, findings, judged, label, strategies
+from dvfl.experiments.pages import markdown, page
+from dvfl.experiments.paper.published import TABLE1
+from dvfl.experiments.presentation import standing_alone
 from dvfl.experiments.results import Cell, Results
-from dvfl.experiments.table1_figure import table1_inline, table1_svg
+from dvfl.experiments.shown import number, signed
+from dvfl.experiments.table1_figure import table1_inline
 
 UNDER, AGAINST, LEVEL, PAPER = (
     "DVFL under faults",
@@ -234,15 +236,6 @@ def test_every_seeds_value_and_every_cells_command_are_on_the_page(results: Resu
         assert all(f"{value:.2f}" in folded for value in cell.accuracy if value is not None)
 
 
-def test_an_experiment_without_tables_of_its_own_gets_a_plain_one(results: Results) -> None:
-    condition = {"hosts": 2, "down": 0.3}
-    other = Cell("dvfl", "mnist", condition, [0, 1], [97.1, 97.3], "ok", 97.7, None, "dvfl train")
-    more = replace(results, experiment="redundancy", cells=[other])
-    both = page([results, more])
-    assert 'href="#redundancy"' in both and "hosts 2, down 0.3" in both
-    assert "| dvfl | mnist | hosts 2, down 0.3 | 97.20 ± 0.28 | 97.70 | −0.50 | ok |" in markdown(more)  # noqa: RUF001
-
-
 def test_text_from_a_file_is_escaped(results: Results) -> None:
     evil = "<script>alert(1)</script>"
     odd = replace(results, command=evil, note=evil, machine={evil: evil}, preset=evil)
@@ -268,8 +261,10 @@ def test_the_scale_is_broken_only_where_something_collapsed(results: Results) ->
 
 
 def test_the_figures_file_stands_alone_on_white_and_the_pages_takes_its_ink(results: Results) -> None:
-    ElementTree.fromstring(table1_svg(results))
-    assert 'fill="#ffffff"' in table1_svg(results) and 'color="#1b1f24"' in table1_svg(results)
+    ElementTree.fromstring(standing_alone(table1_inline(results)))
+    assert 'fill="#ffffff"' in standing_alone(table1_inline(results)) and 'color="#1b1f24"' in standing_alone(
+        table1_inline(results)
+    )
     inline = table1_inline(results)
     assert inline.startswith("<svg ") and "currentColor" in inline and "#ffffff" not in inline
 
@@ -281,5 +276,5 @@ def test_a_table_without_a_single_model_is_still_drawn(results: Results) -> None
 
 
 def test_pages_are_made_without_pytorch() -> None:
-    code = "import dvfl.experiments.comparison_page, sys; sys.exit('torch' in sys.modules)"
+    code = "import dvfl.experiments.pages, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,29 @@
+"""The paper's tables and figures, one a file."""
+
+from collections.abc import Mapping
+
+from dvfl.errors import UserError, nearest
+from dvfl.experiments.declared import Experiment
+from dvfl.experiments.paper import (
+    communication,
+    datasets,
+    intersection,
+    memory,
+    misalignment,
+    redundancy,
+    table1,
+    width,
+)
+
+_MODULES = (table1, redundancy, communication, intersection, misalignment, width, datasets, memory)
+EXPERIMENTS: Mapping[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}
+ALL = "all"
+
+
+def chosen(name: str) -> list[Experiment]:
+    """The experiment of that name, or all of them."""
+    if name == ALL:
+        return list(EXPERIMENTS.values())
+    if name not in EXPERIMENTS:
+        raise UserError(f"no experiment is called '{name}'{nearest(name, (*EXPERIMENTS, ALL))}")
+    return [EXPERIMENTS[name]]

@@ -1,0 +1,55 @@
+"""What is shown of an experiment: Table 1 in its own way, the others as grids."""
+
+from dataclasses import dataclass
+
+from dvfl.experiments import comparison, grid
+from dvfl.experiments.curves import grid_inline
+from dvfl.experiments.paper import EXPERIMENTS
+from dvfl.experiments.results import Cell, Results
+from dvfl.experiments.shown import Table
+from dvfl.experiments.table1_figure import table1_inline
+from dvfl.experiments.table1_page import STATISTICS, table1_tables
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """One experiment's part of a report."""
+
+    title: str
+    tables: list[Table]
+    findings: dict[str, list[str]]  # sentences by heading
+    figure: str  # an SVG element
+    statistics: str
+    cells: list[tuple[Cell, str]]  # with a name for the condition
+
+
+def presentation(results: Results) -> Presentation:
+    """Of any results."""
+    experiment = EXPERIMENTS[results.experiment]
+    if experiment.grid is None:
+        named = [(cell, comparison.label(column)) for (_, column), cell in comparison.table(results).items()]
+        return Presentation(
+            experiment.title,
+            table1_tables(results),
+            comparison.findings(results),
+            table1_inline(results),
+            STATISTICS,
+            named,
+        )
+    layout = experiment.grid
+    return Presentation(
+        experiment.title,
+        grid.grid_tables(experiment, layout, results),
+        grid.grid_findings(experiment, results),
+        grid_inline(layout, results),
+        grid.STATISTICS,
+        [(cell, f"{layout.row(cell)}, {layout.column(cell)}") for cell in results.cells],
+    )
+
+
+def standing_alone(inline: str) -> str:
+    """A figure as a file of its own, dark on white."""
+    svg = inline.replace("<svg ", '<svg color="#1b1f24" ', 1)
+    inside = svg.index(">") + 1
+    white = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{svg[:inside]}{white}{svg[inside:]}\n'
