@@ -61,6 +61,7 @@ class Grid:
     corner: str  # what rows are
     axis: str  # what columns are
     at: Callable[[Cell], float] | None = None  # a column's place on a scale; None: columns are names
+    logarithmic: bool = False  # that scale
     also: tuple[tuple[str, str, Callable[[Cell], str]], ...] = ()  # further tables: title, note, what is shown
 
 

@@ -15,6 +15,7 @@ COLUMNS: tuple[tuple[str, Split], ...] = (
     ("handwritten", "random"),
 )
 STRATEGIES = ("dvfl", "splitnn-wait", "fedvs", "boosting")
+_SPLITS = {"random": "random split", "subject": "by subject"}
 _NAMES = {
     "credit_card": "Credit Card",
     "parkinsons": "Parkinson's",
@@ -43,7 +44,7 @@ def _condition(split: Split) -> dict[str, Any]:
 
 def _column(cell: Cell) -> str:
     name = _NAMES[cell.dataset]
-    return f"{name}, by {cell.condition['split']}" if cell.dataset == "parkinsons" else name
+    return f"{name}, {_SPLITS[cell.condition['split']]}" if cell.dataset == "parkinsons" else name
 
 
 def _remarks(results: Results) -> list[str]:
@@ -67,7 +68,7 @@ EXPERIMENT = Experiment(
     Grid(row=lambda cell: cell.strategy, column=_column, corner="strategy", axis="data set"),
     tuple(
         Contrast(
-            f"dvfl against {other}, {_NAMES[dataset]}{', by ' + split if dataset == 'parkinsons' else ''}",
+            f"dvfl against {other}, {_NAMES[dataset]}{', ' + _SPLITS[split] if dataset == 'parkinsons' else ''}",
             ("dvfl", _condition(split)),
             (other, _condition(split)),
             dataset,

@@ -45,6 +45,7 @@ EXPERIMENT = Experiment(
         corner="strategy",
         axis="labelled rows",
         at=lambda cell: float(cell.condition["labelled"]),
+        logarithmic=True,
     ),
     tuple(
         Contrast(

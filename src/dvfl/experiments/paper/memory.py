@@ -39,6 +39,7 @@ EXPERIMENT = Experiment(
         corner="strategy",
         axis="epochs of encodings that are kept",
         at=lambda cell: float(cell.condition["epochs_kept"]),
+        logarithmic=True,
         also=(("Bytes kept", "Of one training's replay, shared by its hosts.", _megabytes),),
     ),
     (
