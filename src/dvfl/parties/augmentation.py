@@ -25,8 +25,8 @@ _REPLACED = 0.3
 class Augmentation(Protocol):
     """Makes copies (stack, 2 x batch, columns) of rows (stack, batch, columns)."""
 
-    def copies(self, x: Tensor, picks: Tensor, known: Tensor | None = None) -> Tensor:
-        """`picks` (stack, 2 x batch) says which pattern alters which copy; values that are not `known` go nowhere."""
+    def copies(self, x: Tensor, picks: Tensor) -> Tensor:
+        """`picks` (stack, 2 x batch) says which pattern alters which copy."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ImageCopies:
     sources: Tensor  # (patterns, columns): the column that each one's value comes from
     weights: Tensor  # (patterns, columns): what it is multiplied by, 0 for what is erased or came from outside
 
-    def copies(self, x: Tensor, picks: Tensor, known: Tensor | None = None) -> Tensor:
+    def copies(self, x: Tensor, picks: Tensor) -> Tensor:
         stack, _, columns = x.shape
         sources, weights = (bank.index_select(0, picks.flatten()) for bank in (self.sources, self.weights))
         moved = x.repeat(1, 2, 1).gather(2, sources.view(stack, -1, columns))
@@ -53,6 +53,7 @@ class TableCopies:
     offsets: Tensor  # (patterns, columns): how many rows further a column's value comes from; 0 for its own
 
     def copies(self, x: Tensor, picks: Tensor, known: Tensor | None = None) -> Tensor:
+        """Values that are not `known` (stack, batch, columns) go into no other row."""
         stack, batch, columns = x.shape
         row = torch.arange(batch, device=x.device).repeat(2)[:, None]
         offsets = self.offsets.index_select(0, picks.flatten()).view(stack, -1, columns)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.parties.augmentation import table_copies
+from dvfl.parties.augmentation import TableCopies, table_copies
 from dvfl.parties.faults import Faults
 from dvfl.parties.host import Host
 from dvfl.parties.lateness import FullPost, Lags, Post
@@ -23,13 +23,14 @@ from dvfl.strategies.batch_registers import BatchRegisters
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.holding import Holding, Inputs, Mask, Part
 from dvfl.strategies.machine import workers
-from dvfl.strategies.picks import Copies, Picks
+from dvfl.strategies.picks import Picks
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.row_tables import RowTables
 from dvfl.strategies.stack import Stack
 from dvfl.strategies.trouble import chains, check_progress
 
-_Variant = tuple[Feed, Dropout | None, Copies | None, Rounds]
+_Copies = tuple[TableCopies, Picks]
+_Variant = tuple[Feed, Dropout | None, _Copies | None, Rounds]
 _DTYPES = {"float16": torch.float16, "float32": torch.float32}
 
 
@@ -176,9 +177,10 @@ class HostPhase:
             feed.load("present", np.broadcast_to(inputs.present, full))
         if up is not None:
             feed.load("up", np.broadcast_to(up, full[:3]))
-        for luck in (dropout, copies):
-            if luck is not None:
-                luck.load(self.epoch, self._iterations, s.batch, part.rounds)
+        if dropout is not None:
+            dropout.load(self.epoch, self._iterations, s.batch, part.rounds)
+        if copies is not None:
+            copies[1].load(self.epoch, self._iterations, 2 * s.batch, part.rounds)
         total = s.host_epochs * self._iterations
         feed.load("rate", rates(s.host_schedule, s.host_rule.rate, self.steps, count, total))
         self._watch.time("hosts", lambda: rounds.run(count))
@@ -198,7 +200,7 @@ class HostPhase:
             copies = None
             if self.stack.host.objective.copies > 1:
                 augmentation = table_copies(self.stack.joint, self._settings.batch, device)
-                copies = Copies(augmentation, Picks("host-copies", self.stack.seeds, feed, device))
+                copies = augmentation, Picks("host-copies", self.stack.seeds, feed, device)
             parts = [self._work(feed, dropout, copies, elements, missing, masked, kind) for elements in pieces]
             self._variants[missing, masked, *kind] = feed, dropout, copies, Rounds(parts, device, worth)
         return self._variants[missing, masked, *kind]
@@ -207,7 +209,7 @@ class HostPhase:
         self,
         feed: Feed,
         dropout: Dropout | None,
-        copies: Copies | None,
+        copies: _Copies | None,
         elements: slice,
         missing: bool,
         masked: bool,
@@ -229,7 +231,7 @@ class HostPhase:
             altered = None
             if copies is not None:
                 known = None if present is None else host.absence.columns(present)
-                altered = copies.of(b, t, replica, number, known)
+                altered = copies[0].copies(b, copies[1].at(t, replica, number), known)
             loss = host.step(
                 b,
                 feed.at("rate", t),

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dvfl.parties.augmentation import Augmentation
 from dvfl.parties.randomness import PATTERNS, numpy_generator
 from dvfl.strategies.rounds import Feed, Round
 
@@ -33,18 +32,3 @@ class Picks:
         """
         picks = self._feed.at(self._name, t).index_select(0, self._of[replicas])
         return picks if party is None else (picks + party[:, None] * _APART) % PATTERNS
-
-
-class Copies:
-    """What the parties of a stack compare: two copies of every row, altered as they are picked to be."""
-
-    def __init__(self, augmentation: Augmentation, picks: Picks) -> None:
-        self._augmentation, self._picks = augmentation, picks
-
-    def load(self, epoch: int, rounds: int, batch: int, part: slice = slice(None)) -> None:
-        """Draws how the batches of an epoch are altered, and prepares a part of it."""
-        self._picks.load(epoch, rounds, 2 * batch, part)
-
-    def of(self, x: Tensor, t: Round, replicas: Tensor, party: Tensor, known: Tensor | None = None) -> Tensor:
-        """Of rows `x` (stack, batch, columns) in round `t`: (stack, 2 x batch, columns)."""
-        return self._augmentation.copies(x, self._picks.at(t, replicas, party), known)
