@@ -52,8 +52,8 @@ class Host:
         `copies` (stack, 2 x batch, W_g) is what an objective that compares copies of `b` sees in its place. Dropped
         guests are hidden from the first: the host learns to encode it like the second, which has them.
         """
-        if (copies is None) != (self.objective.copies == 1):
-            raise ValueError(f"{type(self.objective).__name__} compares {self.objective.copies} copies of its input")
+        if copies is None and self.objective.copies > 1:
+            raise ValueError(f"{type(self.objective).__name__} compares copies of its input, and none are given")
         seen = _both(present, None if dropped is None else ~dropped)
         x = b if copies is None else copies
         if seen is None:
