@@ -1,6 +1,7 @@
 """Trainings as blocks: what shares a stack, what a block gives, and how finished ones are kept."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_histories_and_tables_of_rows_are_counted(data: VerticalData) -> None:
     short, whole = (preset("paper", data, name) for name in ("splitnn-zeros", "dvfl"))
     assert replica_bytes("splitnn-zeros", short, data) < replica_bytes("vafl", short, data)
     assert replica_bytes("fedonce", preset("paper", data, "fedonce"), data) < replica_bytes("dvfl", whole, data)
+
+
+def test_copies_that_are_compared_are_counted(data: VerticalData) -> None:
+    s = preset("paper", data)
+    each = [replace(s, guest_objective=guest) for guest in ("reconstruction", "simclr")]
+    each.append(replace(each[1], host_objective="simclr"))
+    counted = [replica_bytes("dvfl", one, data) for one in each]
+    assert counted == sorted(counted) and len(set(counted)) == 3
 
 
 def test_a_block_gives_what_each_training_gives_alone(data: VerticalData) -> None:

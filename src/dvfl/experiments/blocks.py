@@ -155,7 +155,11 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData) -> int:
     owner = rows * (settings.hosts * widths.host_latent or joint) * _FLOAT
     epochs = settings.communicated if settings.replayed else 1
     history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if settings.hosts else 0
-    return settings.hosts * batches + batches + max(history, owner)
+    copies = 2 * settings.batch  # SimCLR compares each with each, and gathers them by column
+    columns = sum(guest.columns for guest in data.guests)
+    compared = len(data.guests) * copies + 8 * columns if settings.guest_objective == "simclr" else 0
+    compared += settings.hosts * (copies + 8 * joint) if settings.host_objective == "simclr" else 0
+    return settings.hosts * batches + batches + max(history, owner) + copies * compared * _FLOAT
 
 
 def _memory(device: str) -> float:
