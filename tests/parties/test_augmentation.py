@@ -35,10 +35,10 @@ def test_a_copy_of_an_image_holds_its_own_values_only(size: tuple[int, int], see
     assert float(copies.min()) >= 0 and float(copies.max()) < 2
 
 
-def test_every_pixel_of_an_image_is_erased_at_times_and_seen_mostly() -> None:
-    weights = image_copies(7, 28, CPU).weights
-    seen = (weights > 0).float().mean(0)
-    assert float(seen.min()) > 0.3 and float(seen.max()) < 1
+def test_what_comes_from_outside_an_image_is_nothing_and_the_middle_is_never_outside() -> None:
+    seen = (image_copies(7, 28, CPU).weights > 0).float().mean(0).view(7, 28)
+    assert 0.3 < float(seen.min()) < 1
+    assert (seen[1:-1, 8:-8] == 1).all()
 
 
 @settings(deadline=None, max_examples=30)
@@ -53,7 +53,7 @@ def test_a_copy_of_a_tables_row_takes_each_column_from_that_column(batch: int, c
 def test_the_rest_of_a_tables_row_stays() -> None:
     x = torch.randn(3, 64, 20)
     kept = (table_copies(20, 64, CPU).copies(x, picks(3, 64, 0)) == x.repeat(1, 2, 1)).float().mean()
-    assert 0.2 < float(kept) < 0.8
+    assert 0.8 < float(kept) < 0.9
 
 
 def test_the_two_copies_of_a_row_differ() -> None:

@@ -13,13 +13,12 @@ from torch import Tensor
 
 from dvfl.parties.randomness import PATTERNS, numpy_generator
 
-# Of images, chosen on held-out training rows (docs/tuning.md).
+# Chosen on held-out training rows (docs/tuning.md). Of images:
 _ACROSS, _DOWN = 3 / 28, 1 / 7  # the furthest that a strip is moved, of its width and of its height
 _SLANT = 0.4  # pixels aside for each one up, at most
-_ERASED = 0.5  # the largest part of the width that is erased
 _INTENSITY = 0.3  # the most that all values rise or fall by
-# Of tables: the part of a row's columns that is taken from other rows (Bahri et al. 2022 recommend 0.6 of one copy).
-_REPLACED = 0.3
+# Of tables:
+_REPLACED = 0.15  # part of a copy's columns that is taken from other rows
 
 
 class Augmentation(Protocol):
@@ -31,10 +30,10 @@ class Augmentation(Protocol):
 
 @dataclass(frozen=True)
 class ImageCopies:
-    """Moved, slanted, partly erased, darker or lighter; what moves out of a strip is gone."""
+    """Moved, slanted, darker or lighter; what moves out of a strip is gone."""
 
     sources: Tensor  # (patterns, columns): the column that each one's value comes from
-    weights: Tensor  # (patterns, columns): what it is multiplied by, 0 for what is erased or came from outside
+    weights: Tensor  # (patterns, columns): what it is multiplied by, 0 for what comes from outside
 
     def copies(self, x: Tensor, picks: Tensor) -> Tensor:
         stack, _, columns = x.shape
@@ -72,10 +71,7 @@ def image_copies(height: int, width: int, device: torch.device) -> ImageCopies:
     from_x = x + np.rint(slant + draw.uniform(-across, across, each)).astype(np.int64)
     from_y = y + draw.integers(-down, down, each, endpoint=True)
     inside = (from_x >= 0) & (from_x < width) & (from_y >= 0) & (from_y < height)
-    erased = np.rint(draw.uniform(0, _ERASED, each) * width)
-    first = np.floor(draw.random(each) * (width - erased + 1))
-    kept = inside & ((x < first) | (x >= first + erased))
-    weights = kept * draw.uniform(1 - _INTENSITY, 1 + _INTENSITY, each)
+    weights = inside * draw.uniform(1 - _INTENSITY, 1 + _INTENSITY, each)
     sources = np.where(inside, from_y * width + from_x, 0)
     return ImageCopies(
         torch.from_numpy(sources.reshape(PATTERNS, -1)).to(device),
