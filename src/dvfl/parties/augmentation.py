@@ -84,4 +84,4 @@ def table_copies(columns: int, batch: int, device: torch.device) -> TableCopies:
     draw = numpy_generator(0, "table copies", columns, batch)
     offsets = draw.integers(1, max(2, batch), (PATTERNS, columns))
     offsets *= draw.random((PATTERNS, columns)) < _REPLACED
-    return TableCopies(torch.from_numpy(offsets).to(device))
+    return TableCopies(torch.from_numpy(offsets.astype(np.int32)).to(device))

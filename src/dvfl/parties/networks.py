@@ -15,12 +15,14 @@ def guest_objective(
 ) -> Objective:
     """Of the guest with this number; `unit`: its values lie in [0, 1]. A `temperature`: SimCLR's, no reconstruction."""
     net = encoder(columns, sizes.guest_hidden[guest], sizes.guest_latent[guest], sizes.guest_activations)
-    return _contrastive(net, temperature) if temperature else Reconstruction(net, decoder(net, _guest_output(unit)))
+    if temperature is not None:
+        return _contrastive(net, temperature)
+    return Reconstruction(net, decoder(net, _guest_output(unit)))
 
 
 def own_objective(net: Net, *, unit: bool, temperature: float | None = None) -> Objective:
     """Of a guest with a network of the user's own."""
-    if temperature:
+    if temperature is not None:
         return _contrastive(net, temperature)
     hidden = max(net.out_width, net.in_width // 2)
     mirrored = encoder(net.in_width, hidden, net.out_width, ("leaky_relu", "identity"))
@@ -32,7 +34,7 @@ def host_objective(
 ) -> Objective:
     """Of a host that reads `joint` (W_g) values. `known_encoders`: all guests have the encoders of the sizing rule."""
     net = encoder(joint, between(joint, sizes.host_latent), sizes.host_latent, (sizes.host_activation,) * 2)
-    if temperature:
+    if temperature is not None:
         return _contrastive(net, temperature)
     # What guests end in a ReLU is never negative, and the decoder need not make it so (the paper's host decoder).
     output: Activation = "relu" if known_encoders and sizes.guest_activations[1] == "relu" else "identity"
