@@ -24,11 +24,11 @@ from dvfl.strategies.settings import Settings
 # Constants of dvfl.parties.augmentation, or settings.
 VARIANTS: list[dict[str, float | str]] = [
     {},
-    {"_ACROSS": 1 / 28},
+    {"_ACROSS": 3 / 28},
     {"_ACROSS": 5 / 28},
     {"_DOWN": 0.0},
-    {"_DOWN": 2 / 7},
     {"_SLANT": 0.0},
+    {"_SLANT": 0.8},
     {"_INTENSITY": 0.0},
     {"_INTENSITY": 0.6},
     {"temperature": 0.2},
