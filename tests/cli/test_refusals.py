@@ -59,12 +59,29 @@ def test_late_and_wrong_messages_where_they_are_not_defined(strategy: str, fault
         ("dvfl", "--retries"),
         ("fedonce", "--epochs"),
         ("splitnn-skip", "--period"),
+        ("splitnn-skip", "--temperature"),
         ("splitnn-skip", "--guest-epochs"),
         ("vafl", "--owner-epochs"),
     ],
 )
 def test_options_of_another_strategy(strategy: str, option: str, refusal: Refusal) -> None:
     assert f"{option} does not go with --strategy {strategy}" in refusal("--strategy", strategy, option, "2")
+
+
+@pytest.mark.parametrize("strategy", ["fedonce", "splitnn-skip"])
+def test_what_hosts_learn_by_where_none_learn(strategy: str, refusal: Refusal) -> None:
+    assert "--host-objective " in refusal("--strategy", strategy, "--host-objective", "simclr")
+
+
+def test_hosts_that_learn_by_simclr_in_a_preset_without_hosts(refusal: Refusal) -> None:
+    given = ("--preset", "paper", "--guest-objective", "simclr", "--host-objective", "simclr")
+    assert "there is no host that learns" in refusal(*given)
+
+
+@pytest.mark.parametrize("temperature", ["0.01", "nan"])
+def test_a_temperature_that_cannot_be_computed_with(temperature: str, refusal: Refusal) -> None:
+    line = refusal("--guest-objective", "simclr", "--temperature", temperature)
+    assert f"temperature {temperature}: 0.05 or more is right" in line
 
 
 @pytest.mark.parametrize("strategy", ["fedonce", "splitnn-skip", "vafl"])

@@ -143,6 +143,25 @@ def test_registers_may_be_kept_row_by_row(short: tuple[str, ...]) -> None:
     assert set(result("row")) == SCHEMA
 
 
+def test_guests_and_hosts_may_learn_by_simclr(short: tuple[str, ...]) -> None:
+    given = ["--guest-objective", "simclr", "--host-objective", "simclr", "--temperature", "0.2"]
+    assert main(["train", *short, *given, "--out", "r"]) == 0
+    settings = json.loads(Path("r", "config.json").read_text())["settings"]
+    assert (settings["guest_objective"], settings["host_objective"], settings["temperature"]) == (
+        "simclr",
+        "simclr",
+        0.2,
+    )
+    assert set(result("r")) == SCHEMA
+
+
+def test_the_papers_simclr_has_no_host() -> None:
+    few = ["--guest-epochs", "1", "--owner-epochs", "1"]
+    assert main(["train", "--quiet", "--preset", "paper", "--guest-objective", "simclr", *few, "--out", "r"]) == 0
+    assert result("r")["hosts"] == 0
+    assert json.loads(Path("r", "config.json").read_text())["settings"]["batch"] == 600
+
+
 def test_the_report_of_a_split_network_says_that_gradients_go_back() -> None:
     assert main(["train", "--quiet", "--strategy", "splitnn-skip", "--epochs", "1", "--out", "r"]) == 0
     page = Path("r/report.html").read_text()

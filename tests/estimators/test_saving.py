@@ -27,6 +27,15 @@ def test_a_saved_model_predicts_as_before(table, tmp_path, estimator):
     assert not list((tmp_path / "model").glob("*.pkl"))
 
 
+def test_a_model_that_learned_by_simclr_is_saved_too(table, tmp_path):
+    x, y = table
+    contrasting = {"guest_objective": "simclr", "host_objective": "simclr", "temperature": 0.3}
+    model = DVFLClassifier(guests=2, hosts=2, **contrasting, **QUICK).fit(x, y)
+    model.save(tmp_path)
+    assert_array_equal(DVFLClassifier.load(tmp_path).predict_proba(x), model.predict_proba(x))
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(x), model.predict_proba(x))
+
+
 def test_a_saved_model_keeps_names_categories_and_missing_values(people, tmp_path):
     frame, y = people
     model = DVFLClassifier(guests=[["age", "town", "plan"], ["member", "country", "visits", "since"]], **QUICK)

@@ -75,6 +75,14 @@ def test_histories_and_tables_of_rows_are_counted(data: VerticalData) -> None:
     assert replica_bytes("fedonce", preset("paper", data, "fedonce"), data) < replica_bytes("dvfl", whole, data)
 
 
+def test_copies_that_are_compared_are_counted(data: VerticalData) -> None:
+    s = preset("paper", data)
+    each = [replace(s, guest_objective=guest) for guest in ("reconstruction", "simclr")]
+    each.append(replace(each[1], host_objective="simclr"))
+    counted = [replica_bytes("dvfl", one, data) for one in each]
+    assert counted == sorted(counted) and len(set(counted)) == 3
+
+
 def test_a_block_gives_what_each_training_gives_alone(sources: Sources) -> None:
     block = [few("splitnn-zeros", 0), few("splitnn-zeros", 1, "connection:0.3:0.5")]
     together = run(block, "paper", sources, "cpu", read_outages)

@@ -117,8 +117,9 @@ def test_stamps_rise_and_those_of_a_restarted_guest_are_higher_than_all_before()
     assert (again.restarts, again.resumed_from_epoch) == (1, 3)
 
 
-def test_a_guest_killed_and_resumed_ends_with_the_weights_of_one_that_was_not() -> None:
-    plan = made_plan(guest_epochs=4, batch=8, guest_noise=0.2)
+@pytest.mark.parametrize("change", [{"guest_noise": 0.2}, {"guest_objective": "simclr", "guest_noise": 0.0}], ids=str)
+def test_a_guest_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(change: dict[str, Any]) -> None:
+    plan = made_plan(guest_epochs=4, batch=8, **change)
     quiet = made()
     quiet.welcomed("host-1", welcome(plan))
     trained(quiet)

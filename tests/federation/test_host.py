@@ -286,6 +286,21 @@ def test_a_host_that_is_not_frozen_gives_nothing() -> None:
     assert isinstance(swept(made()).collect(Collect(PLAN.run, "0" * 64, 0)), Refused)
 
 
+@pytest.mark.parametrize("heard", [1, 2])
+def test_a_host_that_learns_by_simclr_freezes_like_any_other(heard: int) -> None:
+    host = made(plan=made_plan(host_objective="simclr"))
+    values = np.random.default_rng(0).normal(size=(48, 4)).astype(np.float32)
+    write(host, *(message(guest, values=values) for guest in list(host.guests)[:heard]))
+    host.train(3)
+    assert host.steps == 3
+    swept(host)
+    host.train(host.allowed(now_ms=1))
+    host.settle(now_ms=1)
+    assert host.frozen
+    answer = host.collect(Collect(PLAN.run, host.frozen, 0))
+    assert isinstance(answer, Chunk) and np.isfinite(answer.values).all()
+
+
 # Restarts.
 
 

@@ -27,6 +27,9 @@ PLAN = Plan(
     rule="table",
     w_g=None,
     w_h=12,
+    guest_objective="reconstruction",
+    host_objective="simclr",
+    temperature=0.5,
     batch=64,
     guest_epochs=20,
     period=2,
@@ -35,7 +38,7 @@ PLAN = Plan(
     host_rule=Sgd(1e-2, momentum=0.5),
     guest_schedule="constant",
     host_schedule="cosine",
-    guest_noise=0.1,
+    guest_noise=0.0,
     guest_dropout=0.0,
     slots=1000,
     encode_slots=200,
@@ -85,7 +88,7 @@ def test_the_hash_does_not_depend_on_the_order_of_fields() -> None:
 
 def test_the_hash_is_that_of_sorted_json_without_spaces() -> None:
     # Other versions must find the same hash; a change of this number is a change of the protocol.
-    assert PLAN.hash == "9eeb8965518e0d4172cb663436046e655735332d7639ceea25e35744505e2036"
+    assert PLAN.hash == "2b60ea229cd8171409702ac4af36583d01dd295997b36e7d415173162e917c10"
 
 
 def test_a_whole_number_of_seconds_makes_the_same_plan() -> None:
@@ -105,6 +108,7 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
             "guest_dropout": 0.3,
             "quorum_guests": 2,
         },
+        **{"guest_objective": "simclr", "host_objective": "reconstruction", "temperature": 0.7},
     }
     other = others[name] if name in others else getattr(PLAN, name) - 1
     assert replace(PLAN, **{name: other}).hash != PLAN.hash
@@ -154,6 +158,9 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
         ("host_rule", "adam", "host_rule: 'adam'"),
         ("guest_schedule", "linear", "guest_schedule: 'linear'; constant or cosine is right"),
         ("guest_noise", 1.0, "guest_noise: 1.0"),
+        ("host_objective", "clr", "host_objective: 'clr'; reconstruction or simclr is right"),
+        ("batch", 1, "batch: 1; with SimCLR"),
+        ("temperature", 0.01, "temperature: 0.01"),
         ("guest_dropout", -0.1, "guest_dropout: -0.1"),
         ("guest_dropout", float("nan"), "guest_dropout: nan"),
         ("slots", 0, "slots: 0"),
@@ -169,6 +176,11 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
 def test_a_plan_that_cannot_be_is_refused_by_the_name_of_its_field(name: str, value: Any, said: str) -> None:
     with pytest.raises(UserError, match=said):
         replace(PLAN, **{name: value})
+
+
+def test_hidden_values_do_not_go_with_guests_that_reconstruct_none() -> None:
+    with pytest.raises(UserError, match=r"guest_noise: 0\.1; with SimCLR"):
+        replace(PLAN, guest_objective="simclr", guest_noise=0.1)
 
 
 def test_the_longest_plan_fits_into_a_welcome() -> None:

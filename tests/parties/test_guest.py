@@ -5,10 +5,12 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
+from dvfl.parties.contrastive import Contrastive
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.learner import Adam
 from dvfl.parties.mlp import Mlp
 from dvfl.parties.objectives import Reconstruction
+from dvfl.parties.projector import Projector
 
 
 def guest(stack: int) -> Guest:
@@ -43,3 +45,28 @@ def test_a_model_that_gives_another_width_than_it_said_is_refused() -> None:
     x = np.eye(6, dtype=np.float32)
     with pytest.raises(ValueError, match=r"PCA gave \(6, 2\); \(6, 3\) is right"):
         FittedGuest(PCA(2).fit(x), 3).encode(torch.from_numpy(x))
+
+
+def contrasting(stack: int) -> Guest:
+    objective = Contrastive(Mlp((6, 3), ("relu",)), Projector((3, 4, 2)), 0.5)
+    generator = torch.Generator().manual_seed(0)
+    return Guest(objective, torch.stack([objective.init(generator) for _ in range(stack)]), Adam(0.05))
+
+
+def test_a_guest_that_compares_copies_pushes_the_encoding_of_the_row_itself() -> None:
+    trained, x = contrasting(2), torch.randn(2, 5, 6)
+    before = trained.encode(x)
+    code, _ = trained.step(x, 0.05, seen=torch.randn(2, 10, 6))
+    assert torch.equal(code, before)
+    assert not torch.equal(code, trained.encode(x))
+
+
+def test_steps_tell_rows_apart() -> None:
+    trained, x = contrasting(1), torch.randn(1, 20, 6)
+    losses = [float(trained.step(x, 0.05, seen=x.repeat(1, 2, 1) + 0.1 * torch.randn(1, 40, 6))[1]) for _ in range(100)]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_a_guest_that_compares_copies_needs_them() -> None:
+    with pytest.raises(ValueError, match="compares copies of its input, and none are given"):
+        contrasting(1).step(torch.randn(1, 5, 6), 0.05)

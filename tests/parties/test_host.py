@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from dvfl.parties.contrastive import Contrastive
 from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.mlp import Mlp
 from dvfl.parties.objectives import Reconstruction
+from dvfl.parties.projector import Projector
 
 WIDTHS = (3, 1, 2)
 GUESTS, W_G, CUT = len(WIDTHS), sum(WIDTHS), sum(WIDTHS)
@@ -139,3 +141,41 @@ def test_a_concatenating_host_lets_no_absent_value_through() -> None:
     b = torch.full((1, 1, W_G), torch.nan)
     encoded = ConcatenatingHost(WIDTHS, torch.device("cpu")).encode(b, torch.zeros(1, 1, GUESTS, dtype=torch.bool))
     assert encoded.tolist() == [[[0.0] * W_G]]
+
+
+def contrasting(stack: int, seed: int = 0) -> Host:
+    """In double precision, with absent values as if learned already."""
+    objective = Contrastive(Mlp((W_G, 5, 4), ("leaky_relu",) * 2), Projector((4, 5, 3)), 0.5)
+    generator = torch.Generator().manual_seed(seed)
+    parameters = torch.stack([Host.init(objective, WIDTHS, generator) for _ in range(stack)]).double()
+    parameters[:, :CUT] = torch.randn(stack, CUT, generator=generator)
+    return Host(objective, WIDTHS, parameters, STEP)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 3), st.integers(2, 6), st.booleans(), st.booleans(), st.integers(0, 999))
+def test_a_host_that_compares_copies_lacks_the_dropped_in_the_first_and_the_absent_in_both(
+    stack: int, batch: int, absent: bool, hidden: bool, seed: int
+) -> None:
+    ours, twin = contrasting(stack, seed), contrasting(stack, seed)
+    b, copies = torch.randn(stack, batch, W_G).double(), torch.randn(stack, 2 * batch, W_G).double()
+    present, dropped = masks(stack, batch, seed)
+    heard = present if absent else torch.ones_like(present)
+    first = heard & ~dropped if hidden else heard
+    columns = torch.cat([first, heard], 1).repeat_interleave(torch.tensor(WIDTHS), 2)
+
+    before = twin.learner.parameters
+    filled = torch.where(columns, copies, before[:, None, :CUT])
+    gradient = torch.zeros_like(before)
+    learned = twin.objective.learn(before[:, CUT:], filled, gradient[:, CUT:], to_input=True)
+    assert learned.dx is not None
+    gradient[:, :CUT] = torch.where(columns, 0, learned.dx).sum(1)
+
+    loss = ours.step(b, 1.0, present=present if absent else None, dropped=dropped if hidden else None, copies=copies)
+    torch.testing.assert_close(loss, learned.loss)
+    torch.testing.assert_close(before - ours.learner.parameters, gradient)
+
+
+def test_a_host_that_compares_copies_needs_them() -> None:
+    with pytest.raises(ValueError, match="compares copies of its input, and none are given"):
+        contrasting(1).step(torch.randn(1, 4, W_G).double(), 0.1)

@@ -90,6 +90,14 @@ def test_restored_row_registers_end_like_those_that_were_never_interrupted(
     check_resumed("dvfl", digits, settings, FAULTS[kind], epochs, tmp_path / "checkpoint.safetensors")
 
 
+@pytest.mark.parametrize("epochs", [2, 4])
+def test_restored_parties_that_learn_by_simclr_end_like_those_that_were_never_interrupted(
+    digits: VerticalData, tmp_path: Path, epochs: int
+) -> None:
+    settings = replace(SETTINGS, guest_objective="simclr", host_objective="simclr")
+    check_resumed("dvfl", digits, settings, FAULTS["faulty"], epochs, tmp_path / "checkpoint.safetensors")
+
+
 @pytest.mark.parametrize(("epochs", "validation"), [(1, 0.2), (3, 0.2), (2, 0.0), (5, 0.0)])
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if STRATEGIES[name].settings is SplitSettings])
 def test_a_restored_split_network_ends_like_one_that_was_never_interrupted(

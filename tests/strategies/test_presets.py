@@ -8,7 +8,7 @@ from dvfl.errors import UserError
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import FedVSSettings
+from dvfl.strategies.settings import FedVSSettings, Settings
 
 
 def data(rule: str, rows: int, columns: int = 196, *, classes: bool = True) -> VerticalData:
@@ -98,3 +98,19 @@ def test_wide_guests_keep_the_widths_of_their_rule() -> None:
 
 def test_a_regression_learns_more_slowly() -> None:
     assert preset("tuned", data("table", 1000, classes=False)).owner_rule.rate == 0.04
+
+
+def test_the_papers_preset_for_simclr_is_its_appendix_on_time() -> None:
+    s = preset("paper", data("mnist", 60_000), guest_objective="simclr")
+    assert isinstance(s, Settings)
+    assert s.guest_rule == Adam(4e-3, weight_decay=1e-5, beta1=0.9, beta2=0.999)
+    assert s.owner_rule == Sgd(0.1, momentum=0.9)
+    assert (s.batch, s.guest_epochs, s.owner_epochs, s.hosts) == (600, 5, 60, 0)
+    assert (s.guest_objective, s.host_objective) == ("simclr", "reconstruction")
+
+
+@pytest.mark.parametrize("strategy", ["dvfl", "fedonce"])
+@pytest.mark.parametrize("name", ["paper", "tuned"])
+def test_guests_that_learn_by_simclr_hide_no_values(name: str, strategy: str) -> None:
+    s = preset(name, data("mnist", 60_000), strategy, "simclr")
+    assert s.guest_noise == 0

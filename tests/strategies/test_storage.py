@@ -49,6 +49,16 @@ def test_what_was_saved_predicts_as_before(
     check_round_trip(trained(unequal_digits, replace(QUICK, **change)), tmp_path / "models")
 
 
+SIMCLR: dict[str, Any] = {"guest_objective": "simclr", "host_objective": "simclr", "temperature": 0.2}
+
+
+def test_parties_that_learned_by_simclr_predict_as_before(unequal_digits: VerticalData, tmp_path: Path) -> None:
+    encoders = [None, nn.Sequential(nn.Linear(8, 7), nn.Tanh()), None, None]
+    check_round_trip(trained(unequal_digits, replace(QUICK, **SIMCLR), encoders=encoders), tmp_path, encoders)
+    tensors = load_file(tmp_path / "guest-1.safetensors")
+    assert "encoder.0.weight" in tensors and "projector.0.norm.weight" in tensors
+
+
 def test_a_regressions_unit_is_saved_too(digits: VerticalData, tmp_path: Path) -> None:
     numbers = {part: 1e3 + 7 * getattr(digits, part).astype(np.float32) for part in ("y_train", "y_test")}
     check_round_trip(trained(replace(digits, classes=None, **numbers)), tmp_path)

@@ -30,7 +30,7 @@ class Given:
     seeds: int | None
     faults: list[str] | None
     device: str
-    overrides: Mapping[str, int | str | None]  # fields of Settings
+    overrides: Mapping[str, int | float | str | None]  # fields of Settings
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Plan:
     faults: list[str]
     device: str
     settings: AnySettings | None  # None before the data are known: presets depend on them
-    overrides: dict[str, int | str]
+    overrides: dict[str, int | float | str]
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ def fresh(given: Given) -> Plan:
     for name in plan.overrides:
         if name not in can_set:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
-    for name, alone in (("retries", "splitnn-wait"), ("registers", "dvfl")):
+    for name, alone in (("retries", "splitnn-wait"), ("registers", "dvfl"), ("host_objective", "dvfl")):
         if name in plan.overrides and plan.strategy != alone:
             raise UserError(f"{_option(name)} goes with --strategy {alone} alone")
     return plan
@@ -141,7 +141,8 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
     overrides = cast(dict[str, Any], dict(plan.overrides))
     if plan.strategy != "dvfl":
         overrides.pop("hosts", None)  # all others have one
-    return replace(preset(plan.preset, data, plan.strategy), **overrides)
+    objective = overrides.get("guest_objective", "reconstruction")
+    return replace(preset(plan.preset, data, plan.strategy, objective), **overrides)
 
 
 def parse_faults(texts: Sequence[str]) -> Faults:

@@ -62,6 +62,9 @@ def training_of(s: Settings, seed: int, rule: str) -> Training:
         s.guest_dropout,
         s.w_g,
         s.w_h,
+        s.guest_objective,
+        s.host_objective,
+        s.temperature,
     )
 
 

@@ -65,6 +65,14 @@ def train(
         Literal["batch", "row"] | None,
         typer.Option(help="What a host holds of a guest: its newest batch (the paper's), or the newest of each row."),
     ] = None,
+    guest_objective: Annotated[
+        Literal["reconstruction", "simclr"] | None,
+        typer.Option(help="What guests learn by; simclr compares altered copies of rows."),
+    ] = None,
+    host_objective: Annotated[
+        Literal["reconstruction", "simclr"] | None, typer.Option(help="What hosts learn by.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of simclr's similarities; 0.05 or more.")] = None,
     guest_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the guests.")] = None,
     host_epochs: Annotated[int | None, typer.Option(min=0, help="Epochs of the hosts, replay included.")] = None,
     owner_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the owner.")] = None,
@@ -98,6 +106,9 @@ def train(
         "batch": batch,
         "period": period,
         "registers": registers,
+        "guest_objective": guest_objective,
+        "host_objective": host_objective,
+        "temperature": temperature,
         "guest_epochs": guest_epochs,
         "host_epochs": host_epochs,
         "owner_epochs": owner_epochs,

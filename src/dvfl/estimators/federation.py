@@ -38,6 +38,7 @@ from dvfl.estimators.guest_columns import (
     is_list_of_tables,
     numbers,
 )
+from dvfl.parties.objectives import ObjectiveName
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset
@@ -61,6 +62,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         owner_epochs: int | None = None,
         batch: int | None = None,  # None: 64, or all rows where there are fewer
         period: int = 1,  # guests push encodings in every so many epochs
+        guest_objective: ObjectiveName = "reconstruction",  # what guests learn by, without labels
+        host_objective: ObjectiveName = "reconstruction",  # likewise, hosts
+        temperature: float | None = None,  # of SimCLR; None: the preset's
         encoders: Sequence[Encoder | None] | None = None,  # one a guest; None: the default network
         guest_dropout: float = 0.0,  # how often a guest is hidden from a host in training
         host_dropout: float = 0.0,  # how often a host is hidden from the owner in training
@@ -77,6 +81,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.owner_epochs = owner_epochs
         self.batch = batch
         self.period = period
+        self.guest_objective = guest_objective
+        self.host_objective = host_objective
+        self.temperature = temperature
         self.encoders = encoders
         self.guest_dropout = guest_dropout
         self.host_dropout = host_dropout
@@ -200,7 +207,10 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             values[name] = int(value)
         values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
         values["validation"] = _HELD_OUT if self.early_stopping else 0.0
-        settings = preset(self.preset, data)
+        values |= {"guest_objective": self.guest_objective, "host_objective": self.host_objective}
+        if self.temperature is not None:
+            values["temperature"] = float(self.temperature)
+        settings = preset(self.preset, data, guest_objective=self.guest_objective)
         assert isinstance(settings, Settings)
         return replace(settings, **values)
 

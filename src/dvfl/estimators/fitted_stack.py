@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.host import Host
 from dvfl.parties.modules import ModuleNet
-from dvfl.parties.objectives import Reconstruction
 from dvfl.parties.owner import Owner
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.stack import Encoder, Stack
@@ -64,7 +63,7 @@ def user_encoders(stack: Stack) -> list[Encoder | None]:
         model: Encoder | None = None
         if isinstance(guest, FittedGuest):
             model = guest.model
-        elif isinstance(guest.objective, Reconstruction) and isinstance(guest.objective.encoder, ModuleNet):
+        elif isinstance(guest.objective.encoder, ModuleNet):
             model = guest.objective.encoder.module
         given |= dict.fromkeys(group.members, model)
     return [given[number] for number in sorted(given)]

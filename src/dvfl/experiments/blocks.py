@@ -22,8 +22,9 @@ from dvfl.parties.faults import Faults
 from dvfl.parties.learner import Rule
 from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
+from dvfl.strategies.fedvs import WIDTH as FEDVS_WIDTH
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import AnySettings, Settings
+from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings
 from dvfl.strategies.simulation import Simulation, megabytes_sent_per_guest
 
 _FLOAT = 4  # bytes
@@ -183,12 +184,19 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
     batches = 24 << 20  # parameters, moments, gradients and a round's intermediate values
     if own_data:
         batches += 3 * sum(guest.columns for guest in data.guests) * rows * _FLOAT  # training, labelled and test rows
+    if isinstance(settings, FedVSSettings):  # shares of all columns and weights at all guests, cut into limbs
+        columns = 2 * sum(guest.columns for guest in data.guests)
+        return batches + len(data.guests) * columns * (settings.batch + FEDVS_WIDTH) * 8 * 8
     if not isinstance(settings, Settings):
         return batches + (rows * joint * _FLOAT if name == "vafl" else 0)
     owner = len(data.y_train) * (settings.hosts * widths.host_latent or joint) * _FLOAT
     epochs = settings.communicated if settings.replayed else 1
     history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if settings.hosts else 0
-    return settings.hosts * (24 << 20) + batches + max(history, owner)
+    copies = 2 * settings.batch  # SimCLR compares each with each, and gathers them by column
+    columns = sum(guest.columns for guest in data.guests)
+    compared = len(data.guests) * copies + 8 * columns if settings.guest_objective == "simclr" else 0
+    compared += settings.hosts * (copies + 8 * joint) if settings.host_objective == "simclr" else 0
+    return settings.hosts * (24 << 20) + batches + max(history, owner) + copies * compared * _FLOAT
 
 
 def _most_at_once(training: Training, preset_name: str, sources: Sources, device: str) -> int:

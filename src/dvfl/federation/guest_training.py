@@ -8,16 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dvfl.errors import UserError
 from dvfl.federation.plan import Plan
+from dvfl.parties.augmentation import Augmentation, table_copies
 from dvfl.parties.guest import Guest
 from dvfl.parties.networks import guest_objective
-from dvfl.parties.randomness import batches, numpy_generator, patterns, torch_generator
+from dvfl.parties.randomness import PATTERNS, batches, numpy_generator, patterns, torch_generator
 from dvfl.parties.schedules import rates
 
 PACKED = 160_000  # bytes of a message, about: several batches travel together
-_MASKS = 4096  # random ones from which the hidden values of a row are drawn
 
 
 class Rows(Protocol):
@@ -48,7 +49,9 @@ class GuestTraining:
                 f"{name}: its table gives {table.width} columns and the plan says {planned.columns};"
                 " the table from when the federation was made is right"
             )
-        objective = guest_objective(plan.sizes, self._number, planned.columns, unit=planned.unit)
+        objective = guest_objective(
+            plan.sizes, self._number, planned.columns, unit=planned.unit, temperature=plan.guest_temperature
+        )
         parameters = objective.init(torch_generator(plan.seed, "guest", self._number))[None]
         self.guest = Guest(objective, parameters, plan.guest_rule)
         self._batch = min(plan.batch, table.rows)
@@ -64,7 +67,7 @@ class GuestTraining:
         order = self._order[first : first + self.rows_at_once // self._batch]
         for number, rows in enumerate(order, first):
             x = torch.from_numpy(self._table.take(rows))[None]
-            seen = self._masks[self._hidden[number]][None] if self._hidden is not None else None
+            seen = self._seen(x, number) if self._luck is not None else None
             code, loss = self.guest.step(x, float(self._rates[number]), None, seen)
             codes.append(code[0].numpy())
             losses.append(float(loss))
@@ -90,10 +93,20 @@ class GuestTraining:
         cut = self.guest.objective.encoder.size
         return hashlib.sha256(self.guest.learner.parameters[:, :cut].contiguous().numpy().tobytes()).hexdigest()
 
+    def _seen(self, x: Tensor, number: int) -> Tensor:
+        """What it sees in place of a batch in a round: as much as is not hidden, or altered copies to compare."""
+        assert self._luck is not None
+        luck = torch.from_numpy(self._luck[number])
+        return self._copies.copies(x, luck[None]) if self.guest.objective.copies > 1 else x * self._masks[luck]
+
     @cached_property
-    def _masks(self) -> torch.Tensor:
+    def _masks(self) -> Tensor:
         plan = self._plan
-        return patterns(_MASKS, self._table.width, 1 - plan.guest_noise, plan.seed, "guest-noise", self._number)
+        return patterns(PATTERNS, self._table.width, 1 - plan.guest_noise, plan.seed, "guest-noise", self._number)
+
+    @cached_property
+    def _copies(self) -> Augmentation:
+        return table_copies(self._table.width, self._batch, torch.device("cpu"))
 
     def _open(self, epoch: int) -> None:
         """Draws an epoch's row order, as the simulator draws it, its learning rates, and what it hides."""
@@ -103,5 +116,6 @@ class GuestTraining:
         self._order = batches(self._table.rows, self._batch, plan.seed, "rows", epoch)
         self._rates = rates(plan.guest_schedule, plan.guest_rule.rate, epoch * count, count, plan.guest_epochs * count)
         draw = numpy_generator(plan.seed, "guest-noise", self._number, epoch)
-        self._hidden = draw.integers(_MASKS, size=(count, self._batch)) if plan.guest_noise else None
+        copies, altered = self.guest.objective.copies, self.guest.objective.copies > 1 or plan.guest_noise
+        self._luck = draw.integers(PATTERNS, size=(count, copies * self._batch)) if altered else None
         self._epoch = epoch

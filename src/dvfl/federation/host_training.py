@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from dvfl.federation.plan import Plan
 from dvfl.federation.storage import Storage
 from dvfl.federation.wire import BadMessage, Encodings
+from dvfl.parties.augmentation import TableCopies, table_copies
 from dvfl.parties.host import Host
 from dvfl.parties.networks import host_objective
-from dvfl.parties.randomness import numpy_generator, torch_generator
+from dvfl.parties.randomness import PATTERNS, numpy_generator, torch_generator
 from dvfl.parties.row_registers import HostTable, RowRegister
 from dvfl.parties.schedules import rates
 
@@ -26,7 +28,7 @@ class HostTraining:
     def __init__(self, name: str, plan: Plan, storage: Storage, *, fresh: bool) -> None:
         self._plan, self._name = plan, name
         latents, number = plan.sizes.guest_latent, plan.hosts.index(name)
-        objective = host_objective(plan.sizes, sum(latents))
+        objective = host_objective(plan.sizes, sum(latents), temperature=plan.host_temperature)
         parameters = Host.init(objective, latents, torch_generator(plan.seed, "host", number))[None]
         self.host = Host(objective, latents, parameters, plan.host_rule)
         self.torn: list[str] = []  # guests whose table did not outlive the last process
@@ -68,8 +70,17 @@ class HostTraining:
                 hidden &= ~hidden.all(2, keepdims=True)  # a row keeps somebody
                 dropped = torch.from_numpy(hidden)
             heard = None if present.all() else torch.from_numpy(present)
-            total += float(self.host.step(torch.from_numpy(b), float(rate[number]), present=heard, dropped=dropped))
+            x, copies = torch.from_numpy(b), None
+            if self.host.objective.copies > 1:
+                picks = torch.from_numpy(draw.integers(PATTERNS, size=(1, 2 * plan.batch)))
+                copies = self._copies.copies(x, picks, None if heard is None else self.host.absence.columns(heard))
+            loss = self.host.step(x, float(rate[number]), present=heard, dropped=dropped, copies=copies)
+            total += float(loss)
         return total / count
+
+    @cached_property
+    def _copies(self) -> TableCopies:
+        return table_copies(sum(self._plan.sizes.guest_latent), self._plan.batch, torch.device("cpu"))
 
     @property
     def chunks(self) -> int:

@@ -11,7 +11,9 @@ from typing import Any, NoReturn, TypeVar, get_args
 
 from dvfl.errors import UserError
 from dvfl.federation.fields import MAX_GUESTS, MAX_LENGTH, MAX_PLAN, check_name
+from dvfl.parties.contrastive import LEAST_TEMPERATURE
 from dvfl.parties.learner import Adam, Rule, Sgd
+from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
 from dvfl.parties.sizes import Sizes, sizes
 
@@ -37,6 +39,9 @@ class Plan:
     rule: str  # of dvfl.parties.sizes
     w_g: int | None
     w_h: int | None
+    guest_objective: ObjectiveName
+    host_objective: ObjectiveName
+    temperature: float  # of SimCLR
     batch: int
     guest_epochs: int
     period: int  # K: guests push in epochs e, counted from 1, with e % K == 0
@@ -64,6 +69,16 @@ class Plan:
     def sizes(self) -> Sizes:
         """The widths of all networks."""
         return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h)
+
+    @property
+    def guest_temperature(self) -> float | None:
+        """Of the guests' objective; None where it has none."""
+        return self.temperature if self.guest_objective == "simclr" else None
+
+    @property
+    def host_temperature(self) -> float | None:
+        """Likewise, of the hosts'."""
+        return self.temperature if self.host_objective == "simclr" else None
 
     @property
     def host_steps(self) -> int:
@@ -154,7 +169,8 @@ _Range = tuple[Callable[[float], bool], str]
 _PART: _Range = (lambda value: 0 <= value < 1, "a number from 0 to below 1")
 _POSITIVE: _Range = (lambda value: value > 0, "a positive number")
 _NOT_NEGATIVE: _Range = (lambda value: value >= 0, "a number from 0")
-_NUMBERS = {
+_NUMBERS: dict[str, _Range] = {
+    "temperature": (lambda value: value >= LEAST_TEMPERATURE, f"a number from {LEAST_TEMPERATURE}"),
     "guest_noise": _PART,
     "guest_dropout": _PART,
     "stall_s": _POSITIVE,
@@ -205,9 +221,13 @@ def _check_training(plan: Plan) -> None:
             _wrong(name, getattr(plan, name), "Adam or Sgd")
         for key, value in vars(getattr(plan, name)).items():
             _check_number(f"{name}.{key}", value, _RULE_NUMBERS[key])
-    for name in ("guest_schedule", "host_schedule"):
-        if getattr(plan, name) not in get_args(Schedule):
-            _wrong(name, getattr(plan, name), " or ".join(get_args(Schedule)))
+    for kind, names in (
+        (Schedule, ("guest_schedule", "host_schedule")),
+        (ObjectiveName, ("guest_objective", "host_objective")),
+    ):
+        for name in names:
+            if getattr(plan, name) not in get_args(kind):
+                _wrong(name, getattr(plan, name), " or ".join(get_args(kind)))
     if not isinstance(plan.rule, str) or not plan.rule.isidentifier():  # `sizes` knows which there are
         _wrong("rule", plan.rule, "the name of a sizing rule")
 
@@ -224,6 +244,10 @@ def _check_reach(plan: Plan) -> None:
             )
     if plan.period > plan.guest_epochs:
         _wrong("period", plan.period, f"at most guest_epochs ({plan.guest_epochs})")
+    if "simclr" in (plan.guest_objective, plan.host_objective) and plan.batch < 2:
+        _wrong("batch", plan.batch, "with SimCLR, which tells rows of a batch from each other, 2 at least")
+    if plan.guest_objective == "simclr" and plan.guest_noise:
+        _wrong("guest_noise", plan.guest_noise, "with SimCLR, whose guests reconstruct no values, 0")
     if plan.all_slots > _MOST:
         _wrong("slots and encode_slots", plan.all_slots, f"at most {_MOST} together")
     widest = max(*plan.sizes.guest_latent, plan.sizes.host_latent)

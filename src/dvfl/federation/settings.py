@@ -15,6 +15,7 @@ from dvfl.federation.owner_training import OwnerSettings
 from dvfl.federation.plan import Plan, PlannedGuest
 from dvfl.federation.planned import canonical
 from dvfl.parties.learner import Adam, Rule, Sgd
+from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
 
 FEDERATION, PARTY = "federation.toml", "party.toml"
@@ -69,6 +70,9 @@ class Training:
     guest_dropout: float = 0.0
     w_g: int | None = None
     w_h: int | None = None
+    guest_objective: ObjectiveName = "reconstruction"
+    host_objective: ObjectiveName = "reconstruction"
+    temperature: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,9 @@ class Federation:
             rule=t.rule,
             w_g=t.w_g,
             w_h=t.w_h,
+            guest_objective=t.guest_objective,
+            host_objective=t.host_objective,
+            temperature=t.temperature,
             batch=t.batch,
             guest_epochs=t.guest_epochs,
             period=t.period,

@@ -34,17 +34,20 @@ class Guest:
     ) -> tuple[Tensor, Tensor]:
         """One guest training round (the paper's Algorithm 1, guest lines 2 to 10).
 
-        `seen` (stack, batch, columns) marks the values it sees; it learns to reconstruct them all from those.
+        `seen` is what it sees in place of `x`: as much of it as is not hidden, to reconstruct all of it from, or the
+        copies (stack, copies x batch, columns) that its objective compares. What it pushes is the encoding of `x`.
 
         Returns the encodings to push, made before the update, and the loss of each element. The caller pushes
         (line 6): a guest knows no transport.
         """
         learner = self.learner
+        if seen is None and self.objective.copies > 1:
+            raise ValueError(f"{type(self.objective).__name__} compares copies of its input, and none are given")
         if seen is None:
             code, loss, _ = self.objective.learn(learner.parameters, x, learner.gradient)
         else:
             code = self.encode(x)
-            loss = self.objective.learn(learner.parameters, x * seen, learner.gradient, target=x).loss
+            loss = self.objective.learn(learner.parameters, seen, learner.gradient, target=x).loss
         learner.update(rate, alive)
         return code, loss
 

@@ -41,20 +41,29 @@ class Host:
         present: Tensor | None = None,
         dropped: Tensor | None = None,
         alive: Tensor | None = None,
+        copies: Tensor | None = None,
     ) -> Tensor:
         """One host training round on inputs `b` (stack, batch, W_g) (Algorithm 1, host lines 7 to 9); the losses.
 
         `present` (stack, batch, guests) marks the guests that were heard at all: only they count in the loss.
         `dropped` marks guests hidden by party-wise dropout: the host sees their absent value, and learns to
         reconstruct what they had sent.
+
+        `copies` (stack, 2 x batch, W_g) is what an objective that compares copies of `b` sees in its place. Dropped
+        guests are hidden from the first: the host learns to encode it like the second, which has them.
         """
+        if copies is None and self.objective.copies > 1:
+            raise ValueError(f"{type(self.objective).__name__} compares copies of its input, and none are given")
         seen = _both(present, None if dropped is None else ~dropped)
+        x = b if copies is None else copies
         if seen is None:
-            loss = self.objective.learn(self._parts.rest, b, self._parts.rest_gradient).loss
+            loss = self.objective.learn(self._parts.rest, x, self._parts.rest_gradient).loss
             self._parts.absent_gradient.zero_()  # nobody was absent: what an earlier step left there must not act again
         else:
+            if copies is not None:
+                seen = torch.cat([seen, torch.ones_like(seen) if present is None else present], 1)
             columns = self.absence.columns(seen)
-            x = self.absence.fill(self._parts.absent, b, columns)
+            x = self.absence.fill(self._parts.absent, x, columns)
             counted = None if present is None else self.absence.columns(present)
             _, loss, dx = self.objective.learn(
                 self._parts.rest, x, self._parts.rest_gradient, target=b, counted=counted, to_input=True

@@ -43,8 +43,8 @@ class Mlp:
         layers, end = [], 0
         for inputs, outputs in zip(self.widths, self.widths[1:], strict=False):
             weight = end
-            bias = _aligned(weight + inputs * outputs)
-            end = _aligned(bias + outputs)
+            bias = aligned(weight + inputs * outputs)
+            end = aligned(bias + outputs)
             layers.append((weight, bias, inputs, outputs))
         return tuple(layers), end
 
@@ -120,5 +120,6 @@ class Mlp:
         return views
 
 
-def _aligned(offset: int) -> int:
+def aligned(offset: int) -> int:
+    """The next place from `offset` on where a tensor may start."""
     return -(-offset // ALIGNMENT) * ALIGNMENT

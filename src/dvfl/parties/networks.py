@@ -1,24 +1,41 @@
 """The networks that the sizing rules give each party, with what they learn from, simulated or real."""
 
-from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError, Supervision
+from dvfl.parties.contrastive import Contrastive
+from dvfl.parties.modules import Net
+from dvfl.parties.objectives import CrossEntropy, Objective, Reconstruction, SquaredError, Supervision
 from dvfl.parties.operations import Activation
+from dvfl.parties.projector import Projector
 from dvfl.parties.sizes import Sizes, between, decoder, encoder, leaky, owner_head
 
+_PROJECTED = (50, 50, 50)  # the paper's projector, after the latent that it reads
 
-def guest_objective(sizes: Sizes, guest: int, columns: int, *, unit: bool) -> Reconstruction:
-    """Of the guest with this number; `unit`: its values lie in [0, 1]."""
+
+def guest_objective(
+    sizes: Sizes, guest: int, columns: int, *, unit: bool, temperature: float | None = None
+) -> Objective:
+    """Of the guest with this number; `unit`: its values lie in [0, 1]. A `temperature`: SimCLR's, no reconstruction."""
     net = encoder(columns, sizes.guest_hidden[guest], sizes.guest_latent[guest], sizes.guest_activations)
-    return Reconstruction(net, decoder(net, guest_output(unit)))
+    if temperature is not None:
+        return _contrastive(net, temperature)
+    return Reconstruction(net, decoder(net, _guest_output(unit)))
 
 
-def guest_output(unit: bool) -> Activation:
-    """What a guest's decoder ends in."""
-    return "sigmoid" if unit else "identity"
+def own_objective(net: Net, *, unit: bool, temperature: float | None = None) -> Objective:
+    """Of a guest with a network of the user's own."""
+    if temperature is not None:
+        return _contrastive(net, temperature)
+    hidden = max(net.out_width, net.in_width // 2)
+    mirrored = encoder(net.in_width, hidden, net.out_width, ("leaky_relu", "identity"))
+    return Reconstruction(net, decoder(mirrored, _guest_output(unit)))
 
 
-def host_objective(sizes: Sizes, joint: int, *, known_encoders: bool = True) -> Reconstruction:
+def host_objective(
+    sizes: Sizes, joint: int, *, known_encoders: bool = True, temperature: float | None = None
+) -> Objective:
     """Of a host that reads `joint` (W_g) values. `known_encoders`: all guests have the encoders of the sizing rule."""
     net = encoder(joint, between(joint, sizes.host_latent), sizes.host_latent, (sizes.host_activation,) * 2)
+    if temperature is not None:
+        return _contrastive(net, temperature)
     # What guests end in a ReLU is never negative, and the decoder need not make it so (the paper's host decoder).
     output: Activation = "relu" if known_encoders and sizes.guest_activations[1] == "relu" else "identity"
     return Reconstruction(net, decoder(net, output))
@@ -32,3 +49,12 @@ def owner_supervision(
     if hidden is not None:
         head = leaky((head.in_width, *hidden, head.out_width))
     return CrossEntropy(head) if classes else SquaredError(head)
+
+
+def _contrastive(net: Net, temperature: float) -> Contrastive:
+    return Contrastive(net, Projector((net.out_width, *_PROJECTED)), temperature)
+
+
+def _guest_output(unit: bool) -> Activation:
+    """What a guest's decoder ends in."""
+    return "sigmoid" if unit else "identity"

@@ -1,12 +1,14 @@
 """What a party learns from: label-free objectives for guests and hosts, supervised ones for the owner."""
 
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from dvfl.parties.modules import Net
 from dvfl.parties.operations import cross_entropy, squared_error
+
+ObjectiveName = Literal["reconstruction", "simclr"]  # what a guest or a host may learn by
 
 
 class Learned(NamedTuple):
@@ -23,7 +25,16 @@ class Objective(Protocol):
     @property
     def encoder(self) -> Net: ...
     @property
+    def nets(self) -> dict[str, Net]:
+        """By name, in the order of the parameters; the encoder is the first."""
+
+    @property
     def size(self) -> int: ...
+    @property
+    def copies(self) -> int:
+        """How many copies of a batch it learns from at once, altered apart from each other; they lie one after the
+        other in its input. 1: the batch itself, or what is seen of it."""
+
     def init(self, generator: torch.Generator) -> Tensor: ...
     def encode(self, flat: Tensor, x: Tensor) -> Tensor: ...
     def learn(
@@ -42,11 +53,17 @@ class Objective(Protocol):
 class Reconstruction:
     """Mean squared error between a target and what a decoder makes of the encoding (the paper's objective)."""
 
+    copies = 1
+
     def __init__(self, encoder: Net, decoder: Net) -> None:
         if encoder.out_width != decoder.in_width:
             raise ValueError(f"the decoder reads {decoder.in_width} values, the encoder gives {encoder.out_width}")
         self.encoder, self.decoder = encoder, decoder
         self.size = encoder.size + decoder.size
+
+    @property
+    def nets(self) -> dict[str, Net]:
+        return {"encoder": self.encoder, "decoder": self.decoder}
 
     def init(self, generator: torch.Generator) -> Tensor:
         return torch.cat([self.encoder.init(generator), self.decoder.init(generator)])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Key = str | int
+PATTERNS = 4096  # of a bank: a row's luck is the number of one of them, and a round costs a gather
 
 
 def numpy_generator(seed: int, *key: Key) -> np.random.Generator:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
+from dvfl.parties.augmentation import TableCopies, table_copies
 from dvfl.parties.faults import Faults
 from dvfl.parties.host import Host
 from dvfl.parties.lateness import FullPost, Lags, Post
@@ -22,11 +23,14 @@ from dvfl.strategies.batch_registers import BatchRegisters
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.holding import Holding, Inputs, Mask, Part
 from dvfl.strategies.machine import workers
+from dvfl.strategies.picks import Picks
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.row_tables import RowTables
 from dvfl.strategies.stack import Stack
 from dvfl.strategies.trouble import chains, check_progress
 
+_Copies = tuple[TableCopies, Picks]
+_Variant = tuple[Feed, Dropout | None, _Copies | None, Rounds]
 _DTYPES = {"float16": torch.float16, "float32": torch.float32}
 
 
@@ -76,7 +80,7 @@ class HostPhase:
         self.chains = chains("host", faults, stack.seeds, names) if self.wanted else None
         self._sum = torch.zeros(stack.replicas * max(1, hosts), device=stack.device)
         self.steps = 0  # rounds of the hosts so far
-        self._variants: dict[tuple[int, ...], tuple[Feed, Dropout | None, Rounds]] = {}
+        self._variants: dict[tuple[int, ...], _Variant] = {}
 
     @property
     def rounds_at_once(self) -> int:
@@ -166,7 +170,7 @@ class HostPhase:
         if missing:  # a host that has heard nobody has nothing to learn from
             heard: Mask = np.asarray(inputs.present.any(-1))
             up = heard if up is None else up & heard
-        feed, dropout, rounds = self._variant(missing, up is not None, inputs.kind)
+        feed, dropout, copies, rounds = self._variant(missing, up is not None, inputs.kind)
         for name, values in inputs.feeds.items():
             feed.load(name, values)
         if missing:
@@ -175,12 +179,14 @@ class HostPhase:
             feed.load("up", np.broadcast_to(up, full[:3]))
         if dropout is not None:
             dropout.load(self.epoch, self._iterations, s.batch, part.rounds)
+        if copies is not None:
+            copies[1].load(self.epoch, self._iterations, 2 * s.batch, part.rounds)
         total = s.host_epochs * self._iterations
         feed.load("rate", rates(s.host_schedule, s.host_rule.rate, self.steps, count, total))
         self._watch.time("hosts", lambda: rounds.run(count))
         self.steps += count
 
-    def _variant(self, missing: bool, masked: bool, kind: tuple[int, ...]) -> tuple[Feed, Dropout | None, Rounds]:
+    def _variant(self, missing: bool, masked: bool, kind: tuple[int, ...]) -> _Variant:
         if (missing, masked, *kind) not in self._variants:
             device = self.stack.device
             feed = Feed(device, self._iterations)
@@ -191,14 +197,19 @@ class HostPhase:
             if self._settings.guest_dropout:  # party-wise: guests are hidden from a host
                 keep = [1 - self._settings.guest_dropout] * self.stack.replicas
                 dropout = Dropout("guest-dropout", self._guests, keep, self.stack.seeds, feed, device).never_all()
-            parts = [self._work(feed, dropout, elements, missing, masked, kind) for elements in pieces]
-            self._variants[missing, masked, *kind] = feed, dropout, Rounds(parts, device, worth)
+            copies = None
+            if self.stack.host.objective.copies > 1:
+                augmentation = table_copies(self.stack.joint, self._settings.batch, device)
+                copies = augmentation, Picks("host-copies", self.stack.seeds, feed, device)
+            parts = [self._work(feed, dropout, copies, elements, missing, masked, kind) for elements in pieces]
+            self._variants[missing, masked, *kind] = feed, dropout, copies, Rounds(parts, device, worth)
         return self._variants[missing, masked, *kind]
 
     def _work(
         self,
         feed: Feed,
         dropout: Dropout | None,
+        copies: _Copies | None,
         elements: slice,
         missing: bool,
         masked: bool,
@@ -217,12 +228,17 @@ class HostPhase:
             present = None
             if missing:
                 present = feed.at("present", t).flatten(0, 1)[elements][:, None].expand(-1, b.shape[1], -1)
+            altered = None
+            if copies is not None:
+                known = None if present is None else host.absence.columns(present)
+                altered = copies[0].copies(b, copies[1].at(t, replica, number), known)
             loss = host.step(
                 b,
                 feed.at("rate", t),
                 present=present,
                 dropped=None if dropout is None else ~dropout.at(t, replica, number),
                 alive=feed.at("up", t).flatten()[elements] if masked else None,
+                copies=altered,
             )
             sums.add_(loss)
 

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from dvfl.parties.randomness import numpy_generator, patterns
+from dvfl.parties.randomness import PATTERNS, patterns
+from dvfl.strategies.picks import Picks
 from dvfl.strategies.rounds import Feed, Round
-
-_PATTERNS = 4096
-_APART = 997  # masks between those of two parties
 
 
 class Dropout:
@@ -19,19 +16,17 @@ class Dropout:
     def __init__(
         self, name: str, width: int, keep: Sequence[float], seeds: Sequence[int], feed: Feed, device: torch.device
     ) -> None:
-        self._name, self._feed = name, feed
-        self._seeds = sorted(set(seeds))  # replicas with the same seed share their luck
+        self._picks = Picks(name, seeds, feed, device)
         kinds = sorted(set(zip(seeds, keep, strict=True)))
-        banks = [patterns(_PATTERNS, width, probability, seed, name) for seed, probability in kinds]
+        banks = [patterns(PATTERNS, width, probability, seed, name) for seed, probability in kinds]
         self._bank = torch.cat(banks).to(device)
         self._keep = torch.tensor([probability for _, probability in kinds], device=device)
-        self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
-        first = [kinds.index(kind) * _PATTERNS for kind in zip(seeds, keep, strict=True)]
+        first = [kinds.index(kind) * PATTERNS for kind in zip(seeds, keep, strict=True)]
         self._base = torch.tensor(first, device=device)[:, None]
 
     def scaled(self) -> "Dropout":
         """The masks as factors that keep the mean."""
-        self._bank = self._bank.float() / self._keep.repeat_interleave(_PATTERNS)[:, None]
+        self._bank = self._bank.float() / self._keep.repeat_interleave(PATTERNS)[:, None]
         return self
 
     def never_all(self) -> "Dropout":
@@ -41,15 +36,12 @@ class Dropout:
 
     def load(self, epoch: int, rounds: int, batch: int, part: slice = slice(None)) -> None:
         """Draws which masks the rounds of an epoch use, and prepares those of a part of it."""
-        picks = [numpy_generator(s, self._name, epoch).integers(_PATTERNS, size=(rounds, batch)) for s in self._seeds]
-        self._feed.load(self._name, np.stack(picks, 1)[part])
+        self._picks.load(epoch, rounds, batch, part)
 
     def at(self, t: Round, replicas: slice | Tensor, party: Tensor | None = None) -> Tensor:
         """The masks of round `t` for some replicas: (replicas, batch, width).
 
         Parties of a replica that are given by their numbers have masks of their own.
         """
-        picks = self._feed.at(self._name, t).index_select(0, self._of[replicas])
-        if party is not None:
-            picks = (picks + party[:, None] * _APART) % _PATTERNS
+        picks = self._picks.at(t, replicas, party)
         return self._bank.index_select(0, (picks + self._base[replicas]).flatten()).view(*picks.shape, -1)

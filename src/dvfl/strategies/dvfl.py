@@ -6,10 +6,11 @@ hosts' epoch on its messages run one after the other. Phase 2 is the owner's (dv
 """
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,10 +20,12 @@ from torch import Tensor, nn
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.chains import Chains
+from dvfl.parties.contrastive import LEAST_TEMPERATURE
 from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Learner
+from dvfl.parties.objectives import ObjectiveName
 from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
@@ -303,5 +306,25 @@ def _check(data: VerticalData, s: Settings) -> None:
     for name in ("owner_dropout", "guest_noise", "guest_dropout", "host_dropout", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
+    _check_objectives(s)
     if s.period > s.guest_epochs:
         raise UserError(f"period {s.period}: with {s.guest_epochs} guest epochs nothing would ever be pushed")
+
+
+def _check_objectives(s: Settings) -> None:
+    for name in ("guest_objective", "host_objective"):
+        if getattr(s, name) not in get_args(ObjectiveName):
+            raise UserError(f"{name} {getattr(s, name)}: {' or '.join(get_args(ObjectiveName))} is right")
+    if "simclr" not in (s.guest_objective, s.host_objective):
+        return
+    if s.batch < 2:
+        raise UserError("batch 1: SimCLR tells rows of a batch from each other, so 2 at least are right")
+    if not LEAST_TEMPERATURE <= s.temperature < math.inf:
+        raise UserError(f"temperature {s.temperature}: {LEAST_TEMPERATURE} or more is right")
+    if s.guest_objective == "simclr" and s.guest_noise:
+        raise UserError(
+            f"guest_noise {s.guest_noise} does not go with guest_objective simclr: its guests reconstruct no values;"
+            " 0 is right"
+        )
+    if s.host_objective == "simclr" and (s.hosts == 0 or s.host_model == "concatenate"):
+        raise UserError("host_objective simclr: there is no host that learns; leave it out, or have such hosts")

@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.data.vertical import VerticalData
+from dvfl.parties.augmentation import Augmentation, image_copies, table_copies
 from dvfl.parties.faults import Faults
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.randomness import batches
@@ -14,6 +16,7 @@ from dvfl.parties.schedules import rates
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
+from dvfl.strategies.picks import Picks
 from dvfl.strategies.replica_data import ReplicaData
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.stack import GuestGroup, Stack
@@ -59,6 +62,11 @@ class GuestPhase:
             for number, group in enumerate(stack.groups)
             if self._settings.guest_noise
         ]
+        self._copies = {
+            number: self._altering(number, group, data)
+            for number, group in enumerate(stack.groups)
+            if isinstance(group.guest, Guest) and group.guest.objective.copies > 1
+        }
         trained = sum(
             group.guest.learner.parameters.numel() for group in stack.groups if isinstance(group.guest, Guest)
         )
@@ -104,8 +112,11 @@ class GuestPhase:
         if self._spoiler is not None:
             self._spoiler.load(start + np.arange(count))
         first = start - self.epoch * self.iterations
+        part = slice(first, first + count)
         for noise in self._noise:
-            noise.load(self.epoch, self.iterations, self._settings.batch, slice(first, first + count))
+            noise.load(self.epoch, self.iterations, self._settings.batch, part)
+        for _, picks in self._copies.values():
+            picks.load(self.epoch, self.iterations, 2 * self._settings.batch, part)
         numbers = self._hosts.make_room(count) if pushes else None
         if numbers is not None:
             feed.load("place", numbers % self._hosts.capacity)
@@ -136,7 +147,12 @@ class GuestPhase:
             code = table.take(feed.at("rows", t), elements)
             if isinstance(guest, Guest):
                 alive = feed.at("alive", t).flatten().index_select(0, mine) if self.chains else None
-                seen = self._noise[number].at(t, replica, member) if self._noise else None
+                seen = None
+                if number in self._copies:
+                    augmentation, picks = self._copies[number]
+                    seen = augmentation.copies(code, picks.at(t, replica, member))
+                elif self._noise:
+                    seen = code * self._noise[number].at(t, replica, member)
                 code, loss = guest.step(code, feed.at("rate", t), alive, seen)
                 sums.add_(loss)
             if push and wrong and self._spoiler is not None:
@@ -151,6 +167,16 @@ class GuestPhase:
         if isinstance(group.guest, FittedGuest):  # nothing is trained: its encodings are all it ever needs
             tables = [group.guest.encode(tables[0])]
         return GatheredTables(tables, self.stack.replicas, self.stack.device)
+
+    def _altering(self, number: int, group: GuestGroup, data: VerticalData) -> tuple[Augmentation, Picks]:
+        """How the copies that a group's guests compare are made: as images, where all have such of one size."""
+        tables = [data.guests[guest] for guest in group.members]
+        image = tables[0].image if len({table.image for table in tables}) == 1 else None
+        device = self.stack.device
+        picks = Picks(f"guest-copies-{number}", self.stack.seeds, self._feed, device)
+        if image is not None:
+            return image_copies(*image, device), picks
+        return table_copies(tables[0].columns, self._settings.batch, device), picks
 
     def _mean_losses(self) -> Tensor:
         losses = torch.zeros(self.stack.replicas, len(self.stack.latents), device=self.stack.device)

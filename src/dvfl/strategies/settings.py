@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, TypeVar
 
 from dvfl.parties.learner import Adam, Rule, Sgd
+from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
 
 
@@ -44,6 +45,9 @@ class Settings(_Plain):
 
     hosts: int = 4
     host_model: Literal["autoencoder", "concatenate"] = "autoencoder"
+    guest_objective: ObjectiveName = "reconstruction"
+    host_objective: ObjectiveName = "reconstruction"
+    temperature: float = 0.5  # of SimCLR's similarities
     batch: int = 64
     guest_epochs: int = 20
     host_epochs: int = 40
@@ -69,6 +73,16 @@ class Settings(_Plain):
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
     w_h: int | None = None  # width of a host's encoding; None: the sizing rule's
     head: tuple[int, ...] | None = None  # hidden widths of the owner's network; None: the sizing rule's
+
+    @property
+    def guest_temperature(self) -> float | None:
+        """Of the guests' objective; None where it has none."""
+        return self.temperature if self.guest_objective == "simclr" else None
+
+    @property
+    def host_temperature(self) -> float | None:
+        """Likewise, of the hosts'."""
+        return self.temperature if self.host_objective == "simclr" else None
 
     @property
     def communicated(self) -> int:

@@ -14,11 +14,10 @@ from dvfl.parties.guest import FittedGuest, FitTransform, Guest
 from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Learner
 from dvfl.parties.modules import ModuleNet
-from dvfl.parties.networks import guest_objective, guest_output, host_objective, owner_supervision
-from dvfl.parties.objectives import Reconstruction
+from dvfl.parties.networks import guest_objective, host_objective, own_objective, owner_supervision
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
-from dvfl.parties.sizes import Sizes, decoder, encoder, sizes
+from dvfl.parties.sizes import Sizes, sizes
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.wrong_encodings import WrongEncodings
@@ -188,12 +187,11 @@ class Stack:
         if given is not None and not isinstance(given, nn.Module):
             latent = _probe(given, columns)
             return GuestGroup(members, FittedGuest(given, latent), latent)
+        temperature = self.settings.guest_temperature
         if isinstance(given, nn.Module):
-            net = ModuleNet(given, columns)
-            mirrored = encoder(columns, max(net.out_width, columns // 2), net.out_width, ("leaky_relu", "identity"))
-            objective = Reconstruction(net, decoder(mirrored, guest_output(unit)))
+            objective = own_objective(ModuleNet(given, columns), unit=unit, temperature=temperature)
         else:
-            objective = guest_objective(self.sizes, first, columns, unit=unit)
+            objective = guest_objective(self.sizes, first, columns, unit=unit, temperature=temperature)
         parameters = torch.stack(
             [objective.init(torch_generator(seed, "guest", guest)) for seed in self.seeds for guest in members]
         )
@@ -208,7 +206,9 @@ class Stack:
             return None
         if self.settings.host_model == "concatenate":
             return ConcatenatingHost(self.latents, self.device)
-        objective = host_objective(self.sizes, self.joint, known_encoders=known_encoders)
+        objective = host_objective(
+            self.sizes, self.joint, known_encoders=known_encoders, temperature=self.settings.host_temperature
+        )
         parameters = torch.stack(
             [
                 Host.init(objective, self.latents, torch_generator(seed, "host", host))

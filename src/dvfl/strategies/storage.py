@@ -22,7 +22,7 @@ from dvfl.files import replacing, sha256, write_json, writing
 from dvfl.parties.guest import FittedGuest, FitTransform
 from dvfl.parties.host import Host
 from dvfl.parties.modules import Net
-from dvfl.parties.objectives import Objective, Reconstruction
+from dvfl.parties.objectives import Objective
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.stack import Encoder, Shape, Stack
 
@@ -137,13 +137,12 @@ def stack_parties(stack: Stack) -> list[tuple[str, dict[str, Tensor]]]:
 
 
 def _coder(objective: Objective, flat: Tensor) -> dict[str, Tensor]:
-    if not isinstance(objective, Reconstruction):
-        return _prefixed("encoder", objective.encoder, flat)
-    cut = objective.encoder.size
-    return {
-        **_prefixed("encoder", objective.encoder, flat[:, :cut]),
-        **_prefixed("decoder", objective.decoder, flat[:, cut:]),
-    }
+    tensors: dict[str, Tensor] = {}
+    start = 0
+    for name, net in objective.nets.items():
+        tensors |= _prefixed(name, net, flat[:, start : start + net.size])
+        start += net.size
+    return tensors
 
 
 def _prefixed(prefix: str, net: Net, flat: Tensor) -> dict[str, Tensor]:

@@ -1,0 +1,72 @@
+"""What the strengths of SimCLR's altered copies are worth, one changed at a time, on held-out training rows.
+
+    python benchmarks/altered_copies.py --dataset mnist --rows 10000 --data-dir DIR --out FILE.jsonl
+
+Guests train as in the paper's SimCLR runs (preset `paper`, no host). Their encodings are standardised and the owner's
+rate decays, or its luck would hide theirs. Each line of the output is one variant with its held-out accuracies.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tune import held_out
+
+from dvfl.data import load
+from dvfl.data.vertical import fewer_rows
+from dvfl.parties import augmentation
+from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.presets import preset
+from dvfl.strategies.settings import Settings
+
+# Constants of dvfl.parties.augmentation, or settings.
+VARIANTS: list[dict[str, float | str]] = [
+    {},
+    {"_ACROSS": 3 / 28},
+    {"_ACROSS": 5 / 28},
+    {"_DOWN": 0.0},
+    {"_SLANT": 0.0},
+    {"_SLANT": 0.8},
+    {"_INTENSITY": 0.0},
+    {"_INTENSITY": 0.6},
+    {"temperature": 0.2},
+    {"guest_objective": "reconstruction"},
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="mnist")
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    data = fewer_rows(held_out(load(given.dataset, data_dir=given.data_dir)), given.rows)
+    paper = preset("paper", data, guest_objective="simclr")
+    assert isinstance(paper, Settings)
+    usual = replace(paper, standardise=True, validation=0.0, owner_epochs=30, owner_schedule="cosine")
+    for variant in VARIANTS:
+        start = time.perf_counter()
+        constants = {name: value for name, value in variant.items() if name.startswith("_")}
+        before = {name: getattr(augmentation, name) for name in constants}
+        for name, value in constants.items():
+            setattr(augmentation, name, value)
+        settings = replace(usual, **{name: value for name, value in variant.items() if name not in constants})
+        simulation = Dvfl(data, settings, range(given.seeds), device=given.device)
+        simulation.run()
+        for name, value in before.items():
+            setattr(augmentation, name, value)
+        scores = [round(float(score), 2) for score in simulation.scores()]
+        line = {"dataset": given.dataset, "rows": data.rows, "variant": variant, "scores": scores}
+        line |= {"mean": round(sum(scores) / len(scores), 3), "seconds": round(time.perf_counter() - start, 1)}
+        print(json.dumps(line), flush=True)
+        with given.out.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()
