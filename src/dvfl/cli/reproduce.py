@@ -12,7 +12,8 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="table1, redundancy, communication, intersection, misalignment, width, datasets, memory, or all."
+            help="table1, redundancy, communication, intersection, misalignment, width, datasets, time,"
+            " simclr, memory, or all."
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go; one that was stopped goes on there.")],

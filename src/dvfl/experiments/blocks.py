@@ -20,6 +20,7 @@ from dvfl.experiments.sources import Sources
 from dvfl.files import write_json
 from dvfl.parties.faults import Faults
 from dvfl.parties.learner import Rule
+from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
 from dvfl.strategies.fedvs import WIDTH as FEDVS_WIDTH
@@ -64,7 +65,9 @@ Watch = Callable[[Simulation], None]  # called after every epoch
 
 def settings_of(training: Training, preset_name: str, data: VerticalData) -> AnySettings:
     """The preset's settings for the training's strategy, changed as it says."""
-    return replace(preset(preset_name, data, training.strategy), **dict(training.change))
+    change = dict(training.change)
+    objective: ObjectiveName = change.get("guest_objective", "reconstruction")
+    return replace(preset(preset_name, data, training.strategy, objective), **change)
 
 
 def blocks(

@@ -76,6 +76,7 @@ class Experiment:
     grid: Grid | None = None  # None: it has pages of its own
     contrasts: tuple[Contrast, ...] = ()
     remarks: Callable[[Results], list[str]] = lambda results: []  # what a reader must know
+    measured: bool = False  # its cells are times of steps, not trainings
 
 
 def unless(name: str, value: Any, usual: Any) -> Change:

@@ -50,7 +50,7 @@ def _section(results: Results) -> dict[str, Any]:
 
 def _facts(results: Results) -> list[tuple[str, str]]:
     """How, where and how long."""
-    seeds = sorted({seed for cell in results.cells for seed in cell.seeds})
+    seeds = sorted({seed for cell in results.cells for seed in cell.seeds}) or [0]
     return [
         ("command", results.command),
         ("preset", results.preset),

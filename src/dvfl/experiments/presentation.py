@@ -1,4 +1,4 @@
-"""What is shown of an experiment: Table 1 in its own way, the others as grids."""
+"""What is shown of an experiment: Table 1 and times in their own ways, the others as grids."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,8 @@ from dvfl.experiments.results import Cell, Results
 from dvfl.experiments.shown import Table
 from dvfl.experiments.table1_figure import table1_inline
 from dvfl.experiments.table1_page import STATISTICS, table1_tables
+from dvfl.experiments.time_page import STATISTICS as TIMES
+from dvfl.experiments.time_page import time_findings, time_inline, time_tables
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Presentation:
 def presentation(results: Results) -> Presentation:
     """Of any results."""
     experiment = EXPERIMENTS[results.experiment]
+    if experiment.measured:
+        names = [(cell, cell.condition["quantity"]) for cell in results.cells]
+        tables, said = time_tables(results), time_findings(results)
+        return Presentation(experiment.title, tables, said, time_inline(results), TIMES, names)
     if experiment.grid is None:
         named = [(cell, comparison.label(column)) for (_, column), cell in comparison.table(results).items()]
         return Presentation(

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,14 @@ import torch
 from dvfl.data.outages import read_outages
 from dvfl.errors import UserError
 from dvfl.experiments.blocks import BlockFolder, Outcome, Training, blocks, plain_settings, run, timed
-from dvfl.experiments.declared import Experiment, Planned
+from dvfl.experiments.declared import MNIST, Experiment, Planned
 from dvfl.experiments.pages import markdown, page
 from dvfl.experiments.paper import EXPERIMENTS, chosen
 from dvfl.experiments.presentation import presentation, standing_alone
 from dvfl.experiments.results import Cell, Results
 from dvfl.experiments.run_folder import status, versions
 from dvfl.experiments.sources import Sources
+from dvfl.experiments.timing import times
 from dvfl.files import write_json, write_text
 from dvfl.strategies.simulation import Simulation
 
@@ -64,8 +66,11 @@ def reproduce(order: Order, out: Path, watcher: Watcher) -> list[Results]:
     folder = _opened(order, out, experiments, sources)
     made = []
     for experiment in experiments:
-        _train(experiment, order, sources, folder, watcher)
-        results = _results(experiment, order, folder, sources)
+        if experiment.measured:
+            results = _measured(experiment, order, out, sources)
+        else:
+            _train(experiment, order, sources, folder, watcher)
+            results = _results(experiment, order, folder, sources)
         write_json(out / f"{experiment.name}.json", results.to_dict())
         write_text(out / f"{experiment.name}.md", markdown(results))
         write_text(out / f"{experiment.name}.svg", standing_alone(presentation(results).figure))
@@ -125,6 +130,29 @@ def _opened(order: Order, out: Path, experiments: list[Experiment], sources: Sou
     except OSError as error:
         raise UserError(f"--out {out} cannot be written ({error.strerror}); another place is right") from error
     return BlockFolder(path)
+
+
+def _measured(experiment: Experiment, order: Order, out: Path, sources: Sources) -> Results:
+    """Times, measured here and now unless they are there already."""
+    file = out / f"{experiment.name}.json"
+    if file.is_file():
+        return Results.from_dict(json.loads(file.read_text()))
+    start = time.perf_counter()
+    data = sources.example(MNIST)
+    seconds = times(data, order.preset, order.device)
+    command = order.command(experiment.name, experiment.seeds)
+    cells = [
+        Cell(
+            cell.strategy,
+            data.name,
+            cell.condition,
+            *([], [], "ok", None, None, command),
+            fields={"seconds": seconds[cell.strategy][cell.condition["quantity"]], **cell.fields},
+        )
+        for cell in experiment.cells(order.preset)
+    ]
+    spent = round(time.perf_counter() - start, 1)
+    return Results(experiment.name, order.preset, machine(order.device), versions(), command, spent, cells, order.rows)
 
 
 def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources) -> Results:

@@ -11,11 +11,16 @@ from dvfl.experiments.paper import (
     memory,
     misalignment,
     redundancy,
+    simclr,
     table1,
+    time,
     width,
 )
 
-_MODULES = (table1, redundancy, communication, intersection, misalignment, width, datasets, memory)
+_MODULES = (
+    *(table1, redundancy, communication, intersection, misalignment),
+    *(width, datasets, time, simclr, memory),
+)
 EXPERIMENTS: Mapping[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}
 ALL = "all"
 
