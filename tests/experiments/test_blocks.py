@@ -42,7 +42,7 @@ def test_what_waits_has_a_block_for_every_condition(data: VerticalData) -> None:
 def test_a_block_is_no_larger_than_memory_allows(data: VerticalData, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [few("vfb2", seed) for seed in range(10)]
     each = replica_bytes("vfb2", settings_of(wanted[0], "paper", data), data)
-    monkeypatch.setattr("dvfl.experiments.blocks._memory", lambda device: 4.5 * each)
+    monkeypatch.setattr("dvfl.experiments.blocks.memory_of", lambda device: 4.5 * each)
     assert [len(block) for block in blocks(wanted, "paper", data, "cpu")] == [3, 3, 4]
 
 

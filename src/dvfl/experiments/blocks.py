@@ -55,9 +55,18 @@ def settings_of(training: Training, preset_name: str, data: VerticalData) -> Any
 
 
 def blocks(
-    trainings: Iterable[Training], preset_name: str, data: VerticalData, device: str
+    trainings: Iterable[Training],
+    preset_name: str,
+    data: VerticalData,
+    device: str,
+    *,
+    memory: float | None = None,
+    least: int = 1,
 ) -> list[tuple[Training, ...]]:
-    """Trainings grouped by what can share a stack, in pieces that fit into memory."""
+    """Trainings grouped by what can share a stack, in pieces that fit into memory (bytes; None: what the device has).
+
+    A group of so many trainings makes at least `least` of them.
+    """
     groups: dict[tuple[object, ...], list[Training]] = {}
     for training in trainings:
         # What waits for lost messages stalls at once and would leave the rest of its stack to idle columns.
@@ -66,8 +75,8 @@ def blocks(
     made = []
     for group in groups.values():
         each = replica_bytes(group[0].strategy, settings_of(group[0], preset_name, data), data)
-        most = max(1, int(_memory(device) / each))
-        pieces = -(-len(group) // most)
+        most = max(1, int((memory_of(device) if memory is None else memory) / each))
+        pieces = max(-(-len(group) // most), min(least, len(group)))
         ends = [len(group) * number // pieces for number in range(pieces + 1)]
         made += [tuple(group[start:end]) for start, end in pairwise(ends)]
     return made
@@ -158,7 +167,8 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData) -> int:
     return settings.hosts * batches + batches + max(history, owner)
 
 
-def _memory(device: str) -> float:
+def memory_of(device: str) -> float:
+    """Bytes that a block may take here."""
     if device == "cuda":
         return float(torch.cuda.mem_get_info()[0]) * _SHARE["cuda"]
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _SHARE["cpu"]

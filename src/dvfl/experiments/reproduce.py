@@ -1,29 +1,22 @@
 """`dvfl reproduce`: an experiment's trainings in blocks, its results beside the paper's, and pages to read them."""
 
 import json
-import os
-import platform
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import torch
 
 from dvfl.data import VerticalData, load
-from dvfl.data.outages import read_outages
 from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError, nearest
 from dvfl.experiments import table1
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training, blocks, run, timed
+from dvfl.experiments.blocks import BlockFolder, Training
 from dvfl.experiments.comparison_page import markdown, page
 from dvfl.experiments.published import TABLE1
 from dvfl.experiments.results import Cell, Results
 from dvfl.experiments.run_folder import fingerprint, status, versions
 from dvfl.experiments.table1_figure import table1_svg
+from dvfl.experiments.workers import ThisProcess, Watcher, Workers, complete
 from dvfl.files import write_json, write_text
-from dvfl.strategies.simulation import Simulation
 
 EXPERIMENTS = ("table1",)
 REPORT = "report.html"
@@ -47,53 +40,28 @@ class Order:
         return shlex.join([*words, "--device", self.device, "--out", out])
 
 
-class Watcher(Protocol):
-    """Is told how far an experiment is."""
-
-    def block(self, block: tuple[Training, ...], number: int, count: int) -> None:
-        """A block begins, the `number`-th of `count`."""
-
-    def epoch(self, simulation: Simulation) -> None:
-        """An epoch of it is over."""
-
-
 def check_experiment(name: str) -> None:
     """Refuses a name that no experiment has."""
     if name not in EXPERIMENTS:
         raise UserError(f"no experiment is called '{name}'{nearest(name, EXPERIMENTS)}")
 
 
-def reproduce(order: Order, out: Path, watcher: Watcher) -> Results:
-    """Runs what is not there yet, and writes NAME.json, NAME.md, NAME.svg and report.html."""
+def reproduce(order: Order, out: Path, watcher: Watcher, workers: Workers | None = None) -> Results:
+    """Runs what is not there yet, and writes NAME.json, NAME.md, NAME.svg and report.html.
+
+    Blocks are run by `workers`, where some are given, and otherwise in this process.
+    """
     check_experiment(order.experiment)
     data = fewer_rows(load(table1.DATASET, data_dir=order.data_dir), order.rows)
     folder = _opened(order, out, data)
-    wanted = table1.trainings(order.seeds)
-    missing = [training for training in wanted if training not in folder.outcomes]
-    todo = blocks(missing, order.preset, data, order.device)
-    for number, block in enumerate(todo):
-        watcher.block(block, number + 1, len(todo))
-        outcomes, seconds = timed(_work(block, order, data, watcher))
-        folder.write(block, outcomes, seconds)
-    results = _results(order, folder)
+    workers = workers or ThisProcess(order.device)
+    complete(table1.trainings(order.seeds), order.preset, data, folder, workers, watcher)
+    results = _results(order, folder, workers)
     write_json(out / f"{order.experiment}.json", results.to_dict())
     write_text(out / f"{order.experiment}.md", markdown(results))
     write_text(out / f"{order.experiment}.svg", table1_svg(results))
     write_text(out / REPORT, page(_all_results(out)))
     return results
-
-
-def machine(device: str) -> dict[str, Any]:
-    """What the figures were made on."""
-    if device == "cuda":
-        return {"gpu": torch.cuda.get_device_name(), "gpu_memory_gib": round(torch.cuda.mem_get_info()[1] / 2**30)}
-    return {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
-
-
-def _work(
-    block: tuple[Training, ...], order: Order, data: VerticalData, watcher: Watcher
-) -> Callable[[], list[Outcome]]:
-    return lambda: run(block, order.preset, data, order.device, read_outages, watcher.epoch)
 
 
 def _opened(order: Order, out: Path, data: VerticalData) -> BlockFolder:
@@ -117,12 +85,12 @@ def _opened(order: Order, out: Path, data: VerticalData) -> BlockFolder:
     return BlockFolder(path)
 
 
-def _results(order: Order, folder: BlockFolder) -> Results:
+def _results(order: Order, folder: BlockFolder, workers: Workers) -> Results:
     cells = [_cell(order, folder, name, condition) for name in TABLE1 for condition in table1.conditions()]
     return Results(
         experiment=order.experiment,
         preset=order.preset,
-        machine=machine(order.device),
+        machine=workers.machine,
         versions=versions(),
         command=order.command(),
         seconds=round(folder.seconds, 1),
