@@ -46,6 +46,13 @@ def test_a_block_is_no_larger_than_memory_allows(data: VerticalData, monkeypatch
     assert [len(block) for block in blocks(wanted, "paper", data, "cpu")] == [3, 3, 4]
 
 
+def test_blocks_to_spread_are_so_many_at_least_where_there_are_trainings_enough(data: VerticalData) -> None:
+    wanted = [few("vfb2", seed) for seed in range(10)] + [few("vafl", seed) for seed in range(2)]
+    cut = blocks(wanted, "paper", data, "cpu", least=4)
+    assert [len(block) for block in cut] == [2, 3, 2, 3, 1, 1]
+    assert [training for block in cut for training in block] == wanted
+
+
 def test_histories_and_tables_of_rows_are_counted(data: VerticalData) -> None:
     short, whole = (preset("paper", data, name) for name in ("splitnn-zeros", "dvfl"))
     assert replica_bytes("splitnn-zeros", short, data) < replica_bytes("vafl", short, data)

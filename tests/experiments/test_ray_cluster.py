@@ -141,4 +141,7 @@ def test_an_address_where_somebody_else_listens_is_refused_soon(
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         assert main(["reproduce", "table1", "--ray", address, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"dvfl: --ray {address}: no Ray cluster answers within 3 s") and error.count("\n") == 1
+    assert (
+        error.startswith(f"dvfl: --ray {address}: no Ray cluster lets this process in within 3 s")
+        and error.count("\n") == 1
+    )

@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,15 +85,17 @@ def ray_workers(address: str, device: str) -> Iterator[RayWorkers]:
     import ray
 
     local = {"include_dashboard": False} if address == "local" else {}
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **local)
-        chosen = ("cuda" if _slots("cuda") else "cpu") if device == "auto" else device
-        if not _slots(chosen):
-            what, right = ("GPU", "--device cpu") if chosen == "cuda" else ("CPU for tasks", "a node with some")
-            raise UserError(f"--ray {address}: no node of the cluster has a {what}; {right} is right")
-        yield RayWorkers(chosen, *_looked(address, chosen))
-    finally:
-        ray.shutdown()
+    # Ray prints pages about every node that dies to stdout, which is for results.
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **local)
+            chosen = ("cuda" if _slots("cuda") else "cpu") if device == "auto" else device
+            if not _slots(chosen):
+                what, right = ("GPU", "--device cpu") if chosen == "cuda" else ("CPU for tasks", "a node with some")
+                raise UserError(f"--ray {address}: no node of the cluster has a {what}; {right} is right")
+            yield RayWorkers(chosen, *_looked(address, chosen))
+        finally:
+            ray.shutdown()
 
 
 def _reach(address: str) -> None:
@@ -118,7 +120,10 @@ def _reach(address: str) -> None:
             timeout=_REACHED_IN,
         )
     except subprocess.TimeoutExpired as error:
-        raise UserError(f"--ray {address}: no Ray cluster answers within {_REACHED_IN:g} s; is it up?") from error
+        raise UserError(
+            f"--ray {address}: no Ray cluster lets this process in within {_REACHED_IN:g} s; one that is up is right,"
+            " and where it asks for a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN as on its nodes"
+        ) from error
     if tried.returncode:
         raise UserError(f"--ray {address}: {_last_line(tried.stdout)}; `ray start --head` starts a cluster")
 
