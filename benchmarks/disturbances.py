@@ -12,9 +12,9 @@ from pathlib import Path
 from dvfl.data import load
 from dvfl.data.outages import read_outages
 from dvfl.experiments.blocks import Training, blocks, run, timed
-from dvfl.experiments.reproduce import machine
 from dvfl.experiments.run_folder import versions
 from dvfl.experiments.statistics import compare, summary
+from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
 
 LATE = [

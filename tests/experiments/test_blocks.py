@@ -65,8 +65,15 @@ def test_a_block_is_no_larger_than_memory_allows(
 ) -> None:
     wanted = [few("vfb2", seed) for seed in range(10)]
     each = replica_bytes("vfb2", settings_of(wanted[0], "paper", data), data)
-    monkeypatch.setattr("dvfl.experiments.blocks._memory", lambda device: 4.5 * each)
+    monkeypatch.setattr("dvfl.experiments.blocks.memory_of", lambda device: 4.5 * each)
     assert [len(block) for block in blocks(wanted, "paper", sources, "cpu")] == [3, 3, 4]
+
+
+def test_blocks_to_spread_are_so_many_at_least_where_there_are_trainings_enough(sources: Sources) -> None:
+    wanted = [few("vfb2", seed) for seed in range(10)] + [few("vafl", seed) for seed in range(2)]
+    cut = blocks(wanted, "paper", sources, "cpu", least=4)
+    assert [len(block) for block in cut] == [2, 3, 2, 3, 1, 1]
+    assert [training for block in cut for training in block] == wanted
 
 
 def test_histories_and_tables_of_rows_are_counted(data: VerticalData) -> None:
@@ -120,9 +127,9 @@ def test_a_training_that_was_made_with_other_settings_is_refused(tmp_path: Path,
     training, folder = few("vfb2", 0), BlockFolder(tmp_path)
     settings = plain_settings(training, "paper", data)
     folder.write([training], settings, [Outcome(97.5)], 1.0)
-    folder.check(training, settings)
+    folder.check([training], settings)
     with pytest.raises(UserError, match="vfb2 was trained with batch 64, and this version says 32; another --out"):
-        BlockFolder(tmp_path).check(training, {**settings, "batch": 32})
+        BlockFolder(tmp_path).check([training], {**settings, "batch": 32})
 
 
 def test_rules_in_a_change_are_told_apart() -> None:

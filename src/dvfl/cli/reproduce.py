@@ -1,11 +1,19 @@
 """`dvfl reproduce`: the paper's tables and figures, ours beside the published numbers."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-EXAMPLE = "Example: dvfl reproduce table1 --preset paper --rows 10000 --seeds 2 --out results/small"
+from dvfl.errors import UserError
+
+if TYPE_CHECKING:
+    from dvfl.experiments.workers import Workers
+
+EXAMPLE = """Example: dvfl reproduce table1 --preset paper --rows 10000 --seeds 2 --out results/small
+
+On a Ray cluster: dvfl reproduce table1 --ray auto --device cuda --out results/table1"""
 
 
 def reproduce(
@@ -26,6 +34,13 @@ def reproduce(
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="auto takes a GPU where there is one.")
     ] = "auto",
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes of this machine to spread blocks over; with GPUs, one each.")
+    ] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Ray cluster to spread them over: auto, local or HOST:PORT."),
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data files lie (docs/data.md).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; only where the results are.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
@@ -33,7 +48,6 @@ def reproduce(
     """Run an experiment of the paper and write NAME.json, NAME.md, NAME.svg and report.html."""
     from dvfl.cli.block_progress import BlockLines
     from dvfl.cli.interrupts import Interrupted, Interrupts
-    from dvfl.cli.options import chosen_device
     from dvfl.experiments.paper import chosen
     from dvfl.experiments.reproduce import REPORT, Order
     from dvfl.experiments.reproduce import reproduce as carry_out
@@ -41,10 +55,10 @@ def reproduce(
 
     chosen(name)
     check_preset(preset)
-    order = Order(name, preset, seeds, rows, chosen_device(device), data_dir)
-    with Interrupts():
+    with _workers(workers, ray, device) as spread, Interrupts():
+        order = Order(name, preset, seeds, rows, spread.device, data_dir)
         try:
-            results = carry_out(order, out, BlockLines(quiet))
+            results = carry_out(order, out, BlockLines(quiet), spread)
         except Interrupted as stop:
             raise Interrupted(
                 "stopped; the same command goes on with the blocks that are missing", stop.signum
@@ -54,3 +68,20 @@ def reproduce(
             f"{one.experiment}: {len(one.cells)} cells, {one.seconds:.0f} s of training, {out / one.experiment}.md"
         )
     typer.echo(str(out / REPORT))
+
+
+def _workers(count: int, ray: str | None, device: str) -> "AbstractContextManager[Workers]":
+    from dvfl.cli.extras import needed
+    from dvfl.cli.options import chosen_device
+    from dvfl.experiments.worker_pool import WorkerPool
+    from dvfl.experiments.workers import ThisProcess
+
+    if ray is not None:
+        if count > 1:
+            raise UserError("--workers does not go with --ray: the cluster's own resources say how many")
+        needed("ray", "ray")
+        from dvfl.experiments.ray_cluster import ray_workers
+
+        return ray_workers(ray, device)
+    here = chosen_device(device)
+    return nullcontext(ThisProcess(here) if count == 1 else WorkerPool(count, here))

@@ -71,9 +71,18 @@ def settings_of(training: Training, preset_name: str, data: VerticalData) -> Any
 
 
 def blocks(
-    trainings: Iterable[Training], preset_name: str, sources: Sources, device: str
+    trainings: Iterable[Training],
+    preset_name: str,
+    sources: Sources,
+    device: str,
+    *,
+    memory: float | None = None,
+    least: int = 1,
 ) -> list[tuple[Training, ...]]:
-    """Trainings grouped by what can share a stack, in pieces that fit into memory."""
+    """Trainings grouped by what can share a stack, in pieces that fit into memory (bytes; None: what the device has).
+
+    A group of so many trainings makes at least `least` of them.
+    """
     groups: dict[tuple[object, ...], list[Training]] = {}
     for training in trainings:
         # What waits for lost messages stalls at once and would leave the rest of its stack to idle columns.
@@ -83,8 +92,8 @@ def blocks(
         groups.setdefault((training.strategy, training.change, training.source, alone), []).append(training)
     made = []
     for group in groups.values():
-        most = _most_at_once(group[0], preset_name, sources, device)
-        pieces = -(-len(group) // most)
+        most = _most_at_once(group[0], preset_name, sources, memory_of(device) if memory is None else memory)
+        pieces = max(-(-len(group) // most), min(least, len(group)))
         ends = [len(group) * number // pieces for number in range(pieces + 1)]
         made += [tuple(group[start:end]) for start, end in pairwise(ends)]
     return made
@@ -143,15 +152,16 @@ class BlockFolder:
         write_json(file, {"seconds": seconds, "settings": settings, "trainings": pairs})
         self._read(file)
 
-    def check(self, training: Training, settings: Mapping[str, Any]) -> None:
-        """Refuses a finished training that was made with other settings than it would have now."""
-        before = self._settings.get(training.key)
-        for name in () if before is None else sorted({*before, *settings}):
-            if before is not None and before.get(name) != settings.get(name):
-                raise UserError(
-                    f"{self._path}: {training.strategy} was trained with {name} {before.get(name)}, and this version"
-                    f" says {settings.get(name)}; another --out keeps both"
-                )
+    def check(self, block: Sequence[Training], settings: Mapping[str, Any]) -> None:
+        """Refuses finished trainings that were made with other settings than they would have now."""
+        for training in block:
+            before = self._settings.get(training.key, settings)
+            for name in sorted({*before, *settings}):
+                if before.get(name) != settings.get(name):
+                    raise UserError(
+                        f"{self._path}: {training.strategy} was trained with {name} {before.get(name)}, and this"
+                        f" version says {settings.get(name)}; another --out keeps both"
+                    )
 
     def _read(self, file: Path) -> None:
         try:
@@ -202,13 +212,13 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
     return settings.hosts * (24 << 20) + batches + max(history, owner) + copies * compared * _FLOAT
 
 
-def _most_at_once(training: Training, preset_name: str, sources: Sources, device: str) -> int:
+def _most_at_once(training: Training, preset_name: str, sources: Sources, memory: float) -> int:
     if training.strategy in REFERENCES:
         return 1
     data = sources.example(training.source)
     settings = settings_of(training, preset_name, data)
     each = replica_bytes(training.strategy, settings, data, training.source.varies)
-    return max(1, int(_memory(device) / each))
+    return max(1, int(memory / each))
 
 
 def _plain(value: Any) -> Any:
@@ -220,7 +230,8 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _memory(device: str) -> float:
+def memory_of(device: str) -> float:
+    """Bytes that a block may take here."""
     if device == "cuda":
         return float(torch.cuda.mem_get_info()[0]) * _SHARE["cuda"]
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _SHARE["cpu"]

@@ -1,20 +1,13 @@
 """`dvfl reproduce`: experiments' trainings in blocks, their results beside the paper's, and pages to read them."""
 
 import json
-import os
-import platform
 import shlex
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
-import torch
-
-from dvfl.data.outages import read_outages
 from dvfl.errors import UserError
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training, blocks, plain_settings, run, timed
+from dvfl.experiments.blocks import BlockFolder, Training
 from dvfl.experiments.declared import MNIST, Experiment, Planned
 from dvfl.experiments.pages import markdown, page
 from dvfl.experiments.paper import EXPERIMENTS, chosen
@@ -23,8 +16,8 @@ from dvfl.experiments.results import Cell, Results
 from dvfl.experiments.run_folder import status, versions
 from dvfl.experiments.sources import Sources
 from dvfl.experiments.timing import times
+from dvfl.experiments.workers import ThisProcess, Watcher, Workers, complete, machine
 from dvfl.files import write_json, write_text
-from dvfl.strategies.simulation import Simulation
 
 REPORT = "report.html"
 _FORMAT = 2  # of the folder with finished blocks
@@ -49,18 +42,12 @@ class Order:
         return shlex.join([*words, "--device", self.device, "--out", out])
 
 
-class Watcher(Protocol):
-    """Is told how far an experiment is."""
+def reproduce(order: Order, out: Path, watcher: Watcher, workers: Workers | None = None) -> list[Results]:
+    """Runs what is not there yet, and writes NAME.json, NAME.md and NAME.svg of each experiment, and report.html.
 
-    def block(self, block: tuple[Training, ...], number: int, count: int) -> None:
-        """A block begins, the `number`-th of `count`."""
-
-    def epoch(self, simulation: Simulation) -> None:
-        """An epoch of it is over."""
-
-
-def reproduce(order: Order, out: Path, watcher: Watcher) -> list[Results]:
-    """Runs what is not there yet, and writes NAME.json, NAME.md and NAME.svg of each experiment, and report.html."""
+    Blocks are run by `workers`, where some are given, and otherwise in this process.
+    """
+    workers = workers or ThisProcess(order.device)
     experiments = chosen(order.experiment)
     sources = Sources(order.data_dir, order.rows)
     folder = _opened(order, out, experiments, sources)
@@ -69,8 +56,10 @@ def reproduce(order: Order, out: Path, watcher: Watcher) -> list[Results]:
         if experiment.measured:
             results = _measured(experiment, order, out, sources)
         else:
-            _train(experiment, order, sources, folder, watcher)
-            results = _results(experiment, order, folder, sources)
+            cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
+            wanted = [training for cell in cells for training in trainings(cell, seeds)]
+            complete(list(dict.fromkeys(wanted)), order.preset, sources, folder, workers, watcher)
+            results = _results(experiment, order, folder, sources, workers)
         write_json(out / f"{experiment.name}.json", results.to_dict())
         write_text(out / f"{experiment.name}.md", markdown(results))
         write_text(out / f"{experiment.name}.svg", standing_alone(presentation(results).figure))
@@ -79,35 +68,9 @@ def reproduce(order: Order, out: Path, watcher: Watcher) -> list[Results]:
     return made
 
 
-def machine(device: str) -> dict[str, Any]:
-    """What the figures were made on."""
-    if device == "cuda":
-        return {"gpu": torch.cuda.get_device_name(), "gpu_memory_gib": round(torch.cuda.mem_get_info()[1] / 2**30)}
-    return {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
-
-
 def trainings(cell: Planned, seeds: int) -> list[Training]:
     """Of a cell, a seed each."""
     return [Training(cell.strategy, cell.faults, seed, cell.change, cell.source) for seed in range(seeds)]
-
-
-def _train(experiment: Experiment, order: Order, sources: Sources, folder: BlockFolder, watcher: Watcher) -> None:
-    """Every training of the experiment that is not there yet."""
-    cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
-    for cell in cells:
-        first = trainings(cell, 1)[0]
-        folder.check(first, plain_settings(first, order.preset, sources.example(cell.source)))
-    wanted = dict.fromkeys(training for cell in cells for training in trainings(cell, seeds))
-    todo = blocks([one for one in wanted if one.key not in folder.outcomes], order.preset, sources, order.device)
-    for number, block in enumerate(todo):
-        watcher.block(block, number + 1, len(todo))
-        outcomes, seconds = timed(_work(block, order, sources, watcher))
-        settings = plain_settings(block[0], order.preset, sources.example(block[0].source))
-        folder.write(block, settings, outcomes, seconds)
-
-
-def _work(block: tuple[Training, ...], order: Order, sources: Sources, watcher: Watcher) -> Callable[[], list[Outcome]]:
-    return lambda: run(block, order.preset, sources, order.device, read_outages, watcher.epoch)
 
 
 def _opened(order: Order, out: Path, experiments: list[Experiment], sources: Sources) -> BlockFolder:
@@ -155,14 +118,14 @@ def _measured(experiment: Experiment, order: Order, out: Path, sources: Sources)
     return Results(experiment.name, order.preset, machine(order.device), versions(), command, spent, cells, order.rows)
 
 
-def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources) -> Results:
+def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources, workers: Workers) -> Results:
     cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
     keys = {training.key for cell in cells for training in trainings(cell, seeds)}
     notes = [sources.example(cell.source).note for cell in cells]
     return Results(
         experiment=experiment.name,
         preset=order.preset,
-        machine=machine(order.device),
+        machine=workers.machine,
         versions=versions(),
         command=order.command(experiment.name, seeds),
         seconds=round(sum(folder.seconds[key] for key in keys), 1),
