@@ -10,7 +10,7 @@ from unlucky import Noting, Wrapped, gpus_seen, killed_always, killed_once, refu
 
 from dvfl.cli import main
 from dvfl.errors import RunFailed, UserError
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training, Watch
+from dvfl.experiments.blocks import BlockFolder, Outcome, Training, Watch, plain_settings
 from dvfl.experiments.declared import Source
 from dvfl.experiments.sources import Sources
 from dvfl.experiments.worker_pool import WorkerPool
@@ -63,7 +63,15 @@ def test_a_block_that_all_workers_die_of_is_named_when_the_others_are_done(sourc
     workers: Workers = Wrapped(WorkerPool(2, "cpu"), partial(killed_always, WANTED[0]))
     with pytest.raises(RunFailed, match=r"block splitnn-zeros, no faults, seed 0: .* died 3 times"):
         complete([block[0] for block in ONE_EACH], "paper", sources, BlockFolder(tmp_path), workers, Noting())
-    assert list(BlockFolder(tmp_path).outcomes) == [WANTED[-1]]
+    assert list(BlockFolder(tmp_path).outcomes) == [WANTED[-1].key]
+
+
+def test_references_run_side_by_side_before_the_rest(sources: Sources, tmp_path: Path) -> None:
+    wanted = [WANTED[-1], *(Training("svm", (), seed, (), Source("digits", labelled=64)) for seed in (0, 1))]
+    watcher = Noting()
+    complete(wanted, "paper", sources, BlockFolder(tmp_path), ThisProcess("cpu"), watcher)
+    assert [block[0].strategy for block in watcher.blocks] == ["svm", "svm", "splitnn-wait"]
+    assert len(BlockFolder(tmp_path).outcomes) == 3
 
 
 def test_what_a_worker_refuses_is_refused_here_with_its_traceback() -> None:
@@ -103,7 +111,8 @@ def test_what_was_stopped_goes_on_with_the_blocks_it_had_left(
     here, whole = ThisProcess("cpu"), Noting()
     here.pieces = 4
     block = (WANTED[1], WANTED[2])  # the second of four pieces of six
-    BlockFolder(tmp_path).write(block, [expected[training] for training in block], 1.0)
+    settings = plain_settings(block[0], "paper", sources.example(DIGITS))
+    BlockFolder(tmp_path).write(block, settings, [expected[training.key] for training in block], 1.0)
     complete(WANTED, "paper", sources, BlockFolder(tmp_path), here, whole)
     assert [len(block) for block in whole.blocks] == [1, 1, 2, 1] and BlockFolder(tmp_path).outcomes == expected
 

@@ -148,6 +148,7 @@ class BlockFolder:
         """Keeps a finished block, with the settings that its trainings had."""
         pairs = [{"training": json.loads(t.key), "outcome": asdict(o)} for t, o in zip(block, outcomes, strict=True)]
         digest = hashlib.sha256("".join(training.key for training in block).encode()).hexdigest()[:12]
+        self._path.mkdir(parents=True, exist_ok=True)
         file = self._path / f"{block[0].strategy}-{digest}.json"
         write_json(file, {"seconds": seconds, "settings": settings, "trainings": pairs})
         self._read(file)

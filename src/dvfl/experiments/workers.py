@@ -22,6 +22,7 @@ from dvfl.experiments.blocks import (
     run,
     timed,
 )
+from dvfl.experiments.references import REFERENCES
 from dvfl.experiments.sources import Sources
 from dvfl.strategies.simulation import Simulation
 
@@ -106,8 +107,16 @@ class ThisProcess:
         return machine(self.device)
 
     def finished(self, todo: Sequence[Block], work: Work, watcher: Watcher) -> Iterator[Finished]:
-        for number, block in enumerate(todo):
-            watcher.block(block, number + 1, len(todo))
+        from dvfl.experiments.worker_pool import WorkerPool
+
+        alone = [block for block in todo if block[0].strategy in REFERENCES]
+        if len(alone) > 1:  # each takes one core, and the others are free
+            count = min(len(alone), os.cpu_count() or 1)
+            for block, outcomes, seconds in WorkerPool(count, "cpu").finished(alone, work, watcher):
+                yield block, outcomes, seconds / count
+        rest = todo if len(alone) < 2 else [block for block in todo if block[0].strategy not in REFERENCES]
+        for number, block in enumerate(rest):
+            watcher.block(block, number + 1, len(rest))
             yield block, *_train(work, block, watcher.epoch)
 
 
