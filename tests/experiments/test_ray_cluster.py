@@ -94,7 +94,7 @@ def test_a_block_that_all_workers_die_of_is_named_when_the_others_are_done(
     deadly: Workers = Wrapped(workers, partial(killed_always, WANTED[0]))
     with pytest.raises(RunFailed, match=r"block splitnn-zeros, no faults, seed 0: .* died 3 times"):
         complete(WANTED[:2], "paper", sources, BlockFolder(tmp_path), deadly, Noting())
-    assert list(BlockFolder(tmp_path).outcomes) == [WANTED[1]]
+    assert list(BlockFolder(tmp_path).outcomes) == [WANTED[1].key]
 
 
 def test_what_a_worker_refuses_is_refused_here(workers: Workers) -> None:
