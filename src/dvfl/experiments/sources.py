@@ -15,6 +15,7 @@ class Sources:
     def __init__(self, data_dir: Path | None, rows: int | None) -> None:
         self._data_dir, self._rows = data_dir, rows
         self._read: dict[str, VerticalData] = {}
+        self._examples: dict[Source, VerticalData] = {}
 
     def data(self, source: Source, seed: int) -> VerticalData:
         """What the training of a seed gets; the same object for all seeds where none is drawn."""
@@ -28,8 +29,10 @@ class Sources:
 
     def example(self, source: Source) -> VerticalData:
         """Data of the shape that every seed of the source gets."""
-        whole = self._whole(source.dataset)
-        return whole if source.labelled is None else limited_intersection(whole, source.labelled, 0)
+        aligned = replace(source, misaligned=False)  # which would be a copy of the same shape
+        if aligned not in self._examples:
+            self._examples[aligned] = self.data(aligned, 0)
+        return self._examples[aligned]
 
     def fingerprint(self, dataset: str) -> str:
         """SHA-256 of a data set as it is read here."""
