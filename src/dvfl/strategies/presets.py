@@ -34,7 +34,7 @@ _SPLIT = {
     "vafl": (1e-3, 0.2, 0.1),
 }
 _OTHER_SPLIT = (1.5e-3, 0.1, 0.1)
-# What `tuned` does otherwise on the paper's tabular sets, chosen with as many trials: DVFL, with its one host there ..
+# What `tuned` does otherwise on the paper's tabular sets (docs/tuning.md): DVFL, which has one host there ..
 _SLOW = {"guest_rule": Adam(5e-4, weight_decay=1e-5), "host_rule": Adam(5e-4, weight_decay=1e-5)}
 _FEW_EPOCHS = {"guest_epochs": 10, "host_epochs": 20, "owner_epochs": 10}
 _TABLES: dict[str, dict[str, Any]] = {
@@ -61,7 +61,7 @@ def paper(data: VerticalData) -> Settings:
 
 
 def tuned(data: VerticalData) -> Settings:
-    """Our best, chosen on held-out training rows (docs/tuning.md)."""
+    """Our best by rules for any data, chosen on held-out training rows (docs/tuning.md)."""
     settings = Settings(
         owner_epochs=100,
         owner_rule=Sgd(0.16 if data.classes is not None else 0.04),
