@@ -2,37 +2,66 @@
 
     python benchmarks/tune.py TRIALS.json --out TRIALS.jsonl --data-dir DIR --device cuda
 
-TRIALS.json is a list of {"dataset", "strategy", "preset", "seeds", "faults", "change"}: `faults` a list of conditions,
-each a list as on a command line (one without faults unless given), `change` {setting: value}. A trial trains all its
-conditions and seeds on five sixths of the training rows, is scored on the rest (the split depends on the data set
-alone), and appends one line of JSON. Trials that differ only in what replicas of a stack may differ in (learning rates,
-dropout) run as one stack. Trials that the output already has are left out.
+TRIALS.json is a list of {"dataset", "split", "split_seeds", "strategy", "preset", "seeds", "faults", "change"}:
+`faults` a list of conditions, each a list as on a command line (one without faults unless given), `change` {setting:
+value}. A trial trains all its conditions and seeds on five sixths of the training rows, is scored on the rest (which
+they are depends on the data set and its split alone), and appends one line of JSON. `split_seeds` N repeats that on the
+training rows of N splits by the rule `split`, those with the seeds 1000 .. 1000 + N - 1, which no report uses; without
+it the split is the data set's own with the seed 0. Where `split` is "subject", people are held out, else rows. Trials
+that differ only in what replicas of a stack may differ in (learning rates, dropout) run as one stack. Trials that the
+output already has are left out.
 """
 
 import argparse
 import dataclasses
+import functools
 import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
 from dvfl.data import VerticalData, load
 from dvfl.data.outages import read_outages
+from dvfl.data.sources import read_arrays
+from dvfl.data.splits import hold_out_by_subject
+from dvfl.data.vertical import SplitRule
 from dvfl.parties.faults import Faults
+from dvfl.parties.guest import Guest
+from dvfl.parties.host import Host
+from dvfl.parties.learner import Learner
 from dvfl.parties.randomness import numpy_generator
 from dvfl.strategies import strategy
+from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import AnySettings, SplitSettings
 
+Scores = NDArray[np.float64]
+FIRST_SPLIT = 1000
+ENCODERS: dict[str, list[Tensor]] = {}  # parameters of trained guests and hosts
 
-def held_out(data: VerticalData) -> VerticalData:
-    """The training rows alone, a sixth of them in the place of the test rows."""
-    shuffle = numpy_generator(0, "tuning", data.name).permutation(data.rows)
-    test, train = np.sort(shuffle[: data.rows // 6]), np.sort(shuffle[data.rows // 6 :])
-    guests = tuple(dataclasses.replace(g, train=g.train[train], test=g.train[test]) for g in data.guests)
-    return dataclasses.replace(data, guests=guests, y_train=data.y_train[train], y_test=data.y_train[test])
+
+def splits(trial: dict[str, Any]) -> list[tuple[SplitRule | None, int]]:
+    """Rule and seed of each split that a trial is repeated on."""
+    seeds = range(FIRST_SPLIT, FIRST_SPLIT + trial["split_seeds"]) if "split_seeds" in trial else [0]
+    return [(trial.get("split"), seed) for seed in seeds]
+
+
+def held_out(name: str, rule: SplitRule | None, seed: int, data_dir: Path | None) -> VerticalData:
+    """The training rows of a split alone, a sixth of them in the place of the test rows."""
+    data = load(name, data_dir=data_dir, split=rule, split_seed=seed)
+    units = np.arange(data.rows)
+    if rule == "subject":  # a sixth of the people, as the split itself holds out people
+        arrays = read_arrays(name, data_dir)
+        subjects = arrays["subject_id"].astype(np.int64)
+        units = subjects[hold_out_by_subject(subjects, arrays["y"].astype(np.int64), seed)[0]]
+    shuffle = numpy_generator(seed, "tuning", name).permutation(np.unique(units))
+    held = np.isin(units, shuffle[: len(shuffle) // 6])
+    guests = tuple(dataclasses.replace(g, train=g.train[~held], test=g.train[held]) for g in data.guests)
+    return dataclasses.replace(data, guests=guests, y_train=data.y_train[~held], y_test=data.y_train[held])
 
 
 def changed(settings: AnySettings, change: dict[str, Any]) -> AnySettings:
@@ -57,33 +86,56 @@ def alike(trial: dict[str, Any], settings: AnySettings) -> str:
     return json.dumps([where, plain], sort_keys=True)
 
 
-def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: VerticalData, device: str) -> list[Any]:
-    """Trains trials as one stack; their lines."""
+def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: VerticalData, device: str) -> Scores:
+    """Trains trials as one stack: (trials, conditions, seeds)."""
     first = trials[0]
     conditions = [Faults.parse(texts, read_outages) for texts in first.get("faults", [[]])]
     seeds = list(range(first["seeds"]))
     each = len(conditions) * len(seeds)
-    start = time.perf_counter()
-    simulation = strategy(first.get("strategy", "dvfl"))(
-        data,
+    make = functools.partial(strategy(first.get("strategy", "dvfl")), data, device=device)
+    simulation = make(
         [one for one in settings for _ in range(each)],
         seeds * len(conditions) * len(trials),
         faults=[condition for condition in conditions for _ in seeds] * len(trials),
-        device=device,
     )
+    if isinstance(simulation, Dvfl):
+        key = json.dumps([str(data.split), first["seeds"], first.get("faults"), before_owner(settings[0])])
+        if key not in ENCODERS:
+            alone = make(settings[0], seeds * len(conditions), faults=[one for one in conditions for _ in seeds])
+            while alone.phase != "owner":
+                alone.advance()
+            ENCODERS[key] = [learner.parameters for learner in encoders(alone)]
+        for learner, trained in zip(encoders(simulation), ENCODERS[key], strict=True):
+            learner.parameters.copy_(trained.repeat(len(trials), 1))
+        simulation.guests.epoch, simulation.hosts.epoch = settings[0].guest_epochs, settings[0].host_epochs
     simulation.run()
-    scores = simulation.scores().reshape(len(trials), len(conditions), len(seeds))
-    seconds = (time.perf_counter() - start) / len(trials)
-    return [
-        {
-            **trial,
-            "held_out_mean": round(float(own.mean()), 4),
-            "means": [round(float(mean), 4) for mean in own.mean(1)],
-            "scores": [[round(float(score), 2) for score in row] for row in own],
-            "seconds": round(seconds, 1),
-        }
-        for trial, own in zip(trials, scores, strict=True)
-    ]
+    return simulation.scores().reshape(len(trials), len(conditions), len(seeds))
+
+
+def before_owner(settings: AnySettings) -> dict[str, Any]:
+    """What guests and hosts learn by: trials of DVFL that differ in the owner alone share them, trained once a seed."""
+    owners = ("standardise", "host_dropout", "validation", "patience", "head")
+    plain = settings.as_dict()
+    return {name: plain[name] for name in plain if not name.startswith("owner_") and name not in owners}
+
+
+def encoders(simulation: Dvfl) -> list[Learner]:
+    """The learners of all guests and hosts."""
+    stack = simulation.stack
+    parties = [*(group.guest for group in stack.groups), stack.host]
+    return [party.learner for party in parties if isinstance(party, Guest | Host)]
+
+
+def line(trial: dict[str, Any], scores: Scores, seconds: float) -> dict[str, Any]:
+    """What is written down of a trial; `scores` is (splits, conditions, seeds), and rows of the line are conditions."""
+    rows = scores.transpose(1, 0, 2).reshape(scores.shape[1], -1)
+    return {
+        **trial,
+        "held_out_mean": round(float(rows.mean()), 4),
+        "means": [round(float(mean), 4) for mean in rows.mean(1)],
+        "scores": [[round(float(score), 2) for score in row] for row in rows],
+        "seconds": round(seconds, 1),
+    }
 
 
 def main() -> None:
@@ -93,26 +145,30 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    loaded: dict[str, VerticalData] = {}
+    read = functools.cache(functools.partial(held_out, data_dir=arguments.data_dir))
     done = arguments.out.read_text().splitlines() if arguments.out.exists() else []
     known = [json.loads(line) for line in done]
     stacks: dict[str, list[tuple[dict[str, Any], AnySettings]]] = {}
     for trial in json.loads(arguments.trials.read_text()):
         if any(all(line.get(key) == value for key, value in trial.items()) for line in known):
             continue
-        name = trial["dataset"]
-        if name not in loaded:
-            loaded[name] = held_out(load(name, data_dir=arguments.data_dir))
-        base = preset(trial["preset"], loaded[name], trial.get("strategy", "dvfl"))
+        base = preset(trial["preset"], read(trial["dataset"], *splits(trial)[0]), trial.get("strategy", "dvfl"))
         settings = changed(base, trial.get("change", {}))
         stacks.setdefault(alike(trial, settings), []).append((trial, settings))
-    for stack in stacks.values():
+    shared = ""
+    for stack in sorted(stacks.values(), key=lambda stack: json.dumps(before_owner(stack[0][1]))):
+        if shared != (shared := json.dumps([stack[0][0]["dataset"], before_owner(stack[0][1])])):
+            ENCODERS.clear()
         trials, settings = [trial for trial, _ in stack], [one for _, one in stack]
-        lines = run(trials, settings, loaded[trials[0]["dataset"]], arguments.device)
-        for line in lines:
-            print(json.dumps({key: line[key] for key in line if key not in ("scores", "faults")}), flush=True)
+        start = time.perf_counter()
+        tables = [read(trials[0]["dataset"], *split) for split in splits(trials[0])]
+        scores = np.stack([run(trials, settings, data, arguments.device) for data in tables], 1)
+        seconds = (time.perf_counter() - start) / len(trials)
+        lines = [line(trial, own, seconds) for trial, own in zip(trials, scores, strict=True)]
+        for each in lines:
+            print(json.dumps({key: each[key] for key in each if key not in ("scores", "faults")}), flush=True)
         with arguments.out.open("a") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
+            file.writelines(json.dumps(each) + "\n" for each in lines)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The paper's hyperparameters and ours."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,36 @@ def test_the_papers_preset_for_simclr_is_its_appendix_on_time() -> None:
 def test_guests_that_learn_by_simclr_hide_no_values(name: str, strategy: str) -> None:
     s = preset(name, data("mnist", 60_000), strategy, "simclr")
     assert s.guest_noise == 0
+
+
+PAPERS_TABLES = ("handwritten", "caltech7", "parkinsons", "credit_card")
+
+
+@pytest.mark.parametrize("rule", PAPERS_TABLES)
+def test_the_papers_tables_have_one_host_in_both_presets(rule: str) -> None:
+    assert preset("tuned", data(rule, 1000)).hosts == preset("paper", data(rule, 1000)).hosts == 1
+
+
+def test_many_speech_columns_get_wide_encodings() -> None:
+    s = preset("tuned", data("parkinsons", 600))
+    assert (s.w_g, s.w_h) == (800, 320)
+
+
+def test_credit_cards_are_learnt_in_few_epochs_from_all_their_values() -> None:
+    s, split = (preset("tuned", data("credit_card", 24_000, 6), name) for name in ("dvfl", "splitnn-wait"))
+    assert (s.guest_epochs, s.host_epochs, s.owner_epochs, s.guest_noise) == (10, 20, 10, 0.0)
+    assert (split.epochs, split.guest_noise) == (10, 0.0)
+
+
+@pytest.mark.parametrize("rule", PAPERS_TABLES)
+def test_split_networks_that_go_on_without_a_guest_share_the_settings_of_those_that_wait(rule: str) -> None:
+    wait, zeros, mean = (preset("tuned", data(rule, 1000), f"splitnn-{name}") for name in ("wait", "zeros", "mean"))
+    assert wait == zeros == mean
+
+
+@pytest.mark.parametrize("strategy", ["splitnn-skip", "splitnn-buffer", "vafl", "vfb2", "fedonce", "fedvs"])
+@pytest.mark.parametrize("rule", PAPERS_TABLES)
+def test_strategies_that_were_not_tuned_on_the_papers_tables_train_there_as_on_any(strategy: str, rule: str) -> None:
+    theirs, any_table = (preset("tuned", data(name, 1000), strategy) for name in (rule, "table"))
+    widths = {"w_g": None, "w_h": None}
+    assert replace(theirs, **widths) == replace(any_table, **widths)

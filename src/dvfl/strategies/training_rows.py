@@ -53,8 +53,8 @@ class LabelledRows:
         self.rows = labels.shape[-1] // segments  # of a segment
         self._segments = segments
         self._labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device).flatten()
-        shared = labels.ndim == 1
-        self._first_label = (torch.arange(len(seeds), device=device) * (0 if shared else labels.shape[-1]))[:, None]
+        first = (torch.arange(len(seeds), device=device) * labels.shape[-1])[:, None]
+        self._first_label = None if labels.ndim == 1 else first  # of each replica's own
         self._seeds = sorted(set(seeds))
         self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
         held = min(round(self.rows * held_out), self.rows - 1)
@@ -98,4 +98,5 @@ class LabelledRows:
 
     def labels_of(self, rows: Tensor, replicas: slice = slice(None)) -> Tensor:
         """The labels of rows (replicas, batch) of some replicas."""
-        return self._labels.index_select(0, (rows + self._first_label[replicas]).flatten()).view(rows.shape)
+        places = rows if self._first_label is None else rows + self._first_label[replicas]
+        return self._labels.index_select(0, places.flatten()).view(rows.shape)
