@@ -82,6 +82,7 @@ def time_inline(results: Results) -> str:
     left, right = figure.subplots(1, 2, sharey=True)
     for axis, title, name in ((left, "ours", "seconds"), (right, "the paper's", "paper_seconds")):
         _bars(axis, title, results, _value(results, name))
+    left.invert_yaxis()  # the right one goes with it
     handles, labels = left.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncol=3, frameon=False, fontsize=9, labelcolor=figures._INK
@@ -105,7 +106,6 @@ def _bars(axis: Axes, title: str, results: Results, value: Value) -> None:
     for place, end in enumerate(left):
         axis.text(end + 0.02 * left.max(), place, f"{end:.2f}", **style)
     axis.set_xlim(0, 1.15 * left.max())
-    axis.invert_yaxis()
     axis.spines[["top", "right", "bottom"]].set_visible(False)
     axis.spines["left"].set_alpha(0.5)
     axis.tick_params(colors=ink, labelsize=9, length=0)
