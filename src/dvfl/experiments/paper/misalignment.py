@@ -16,7 +16,7 @@ EXPERIMENT = Experiment(
         row=lambda cell: cell.strategy,
         column=lambda cell: "aligned" if cell.condition["aligned"] else "misaligned",
         corner="strategy",
-        axis="what guests push in the same round",
+        axis="rows",
     ),
     (Contrast("misaligned against aligned", ("dvfl", {"aligned": False}), ("dvfl", {"aligned": True})),),
     lambda results: [
