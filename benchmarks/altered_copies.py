@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tune import held_out
 
-from dvfl.data import load
 from dvfl.data.vertical import fewer_rows
 from dvfl.parties import augmentation
 from dvfl.strategies.dvfl import Dvfl
@@ -45,7 +44,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    data = fewer_rows(held_out(load(given.dataset, data_dir=given.data_dir)), given.rows)
+    data = fewer_rows(held_out(given.dataset, None, 0, given.data_dir), given.rows)
     paper = preset("paper", data, guest_objective="simclr")
     assert isinstance(paper, Settings)
     usual = replace(paper, standardise=True, validation=0.0, owner_epochs=30, owner_schedule="cosine")

@@ -9,10 +9,11 @@ the column without faults, with their 95 % interval.
 import argparse
 from pathlib import Path
 
-from dvfl.data import load
 from dvfl.data.outages import read_outages
 from dvfl.experiments.blocks import Training, blocks, run, timed
+from dvfl.experiments.declared import Source
 from dvfl.experiments.run_folder import versions
+from dvfl.experiments.sources import Sources
 from dvfl.experiments.statistics import compare, summary
 from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
@@ -38,17 +39,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--dataset", default="mnist")
     arguments = parser.parse_args()
-    data = load(arguments.dataset, data_dir=arguments.data_dir)
+    sources, source = Sources(arguments.data_dir, None), Source(arguments.dataset)
     conditions: list[tuple[str, ...]] = [(), *LATE, *WRONG]
-    wanted = [Training("dvfl", faults, seed) for faults in conditions for seed in range(arguments.seeds)]
+    wanted = [Training("dvfl", faults, seed, (), source) for faults in conditions for seed in range(arguments.seeds)]
     accuracy: dict[tuple[str, ...], dict[int, float | None]] = {faults: {} for faults in conditions}
     seconds = 0.0
-    for block in blocks(wanted, "tuned", data, arguments.device):
-        outcomes, spent = timed(lambda block=block: run(block, "tuned", data, arguments.device, read_outages))
+    for block in blocks(wanted, "tuned", sources, arguments.device):
+        outcomes, spent = timed(lambda block=block: run(block, "tuned", sources, arguments.device, read_outages))
         seconds += spent
         for training, outcome in zip(block, outcomes, strict=True):
             accuracy[training.faults][training.seed] = outcome.accuracy
-    command = f"python benchmarks/disturbances.py --dataset {data.name} --seeds {arguments.seeds}"
+    command = f"python benchmarks/disturbances.py --dataset {arguments.dataset} --seeds {arguments.seeds}"
     lines = ["# What late and wrong messages cost DVFL", "", f"`{command} --device {arguments.device} --out DIR`", ""]
     lines += ["| faults | accuracy, % | 2 sigma | minus no faults | 95 % interval |", "| --- | --- | --- | --- | --- |"]
     cells = []
@@ -60,8 +61,9 @@ def main() -> None:
         lines.append(f"| {name} | {mean:.2f} | {two_sigma:.2f} | {rest} |")
         cells.append({"faults": list(faults), "accuracy": list(by_seed.values()), "mean": mean, "two_sigma": two_sigma})
     plain = {"command": command, "machine": machine(arguments.device), "versions": versions(), "seconds": seconds}
+    what = {"preset": "tuned", "dataset": arguments.dataset}
     arguments.out.mkdir(parents=True, exist_ok=True)
-    write_json(arguments.out / "disturbances.json", {**plain, "preset": "tuned", "dataset": data.name, "cells": cells})
+    write_json(arguments.out / "disturbances.json", {**plain, **what, "cells": cells})
     write_text(arguments.out / "disturbances.md", "\n".join(lines) + "\n")
     print("\n".join(lines))
 

@@ -10,10 +10,10 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from dvfl.data import load
 from dvfl.data.outages import read_outages
-from dvfl.data.vertical import fewer_rows
 from dvfl.experiments.blocks import Training, run
+from dvfl.experiments.declared import Source
+from dvfl.experiments.sources import Sources
 from dvfl.experiments.statistics import compare, summary
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.simulation import Simulation
@@ -30,12 +30,13 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
-    data = fewer_rows(load(given.dataset, data_dir=given.data_dir), given.rows)
+    sources, source = Sources(given.data_dir, given.rows), Source(given.dataset)
+    data = sources.example(source)
     accuracy: dict[tuple[str, tuple[str, ...]], dict[int, float | None]] = defaultdict(dict)
     megabytes: dict[str, float] = defaultdict(float)
     for registers in ("batch", "row"):
         change = (("registers", registers),)
-        block = [Training("dvfl", faults, seed, change) for faults in CONDITIONS for seed in range(given.seeds)]
+        block = [Training("dvfl", faults, seed, change, source) for faults in CONDITIONS for seed in range(given.seeds)]
 
         def note(simulation: Simulation, registers: str = registers) -> None:
             assert isinstance(simulation, Dvfl)
@@ -44,7 +45,7 @@ def main() -> None:
             size = sum(tensor.nbytes for tensor in held) / len(simulation.seeds) / 1e6
             megabytes[registers] = max(megabytes[registers], size)
 
-        outcomes = run(block, given.preset, data, given.device, read_outages, note)
+        outcomes = run(block, given.preset, sources, given.device, read_outages, note)
         for training, outcome in zip(block, outcomes, strict=True):
             accuracy[registers, training.faults][training.seed] = outcome.accuracy
     print("| data | faults | batch, % | 2 sigma | row, % | 2 sigma | row minus batch | 95 % interval |")

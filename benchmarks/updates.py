@@ -13,8 +13,9 @@ import numpy as np
 
 from dvfl.data import load
 from dvfl.data.outages import read_outages
-from dvfl.experiments import table1
 from dvfl.experiments.comparison import label
+from dvfl.experiments.declared import MNIST
+from dvfl.experiments.paper import table1
 from dvfl.parties.faults import Faults
 from dvfl.strategies import strategy
 from dvfl.strategies.endtoend import EndToEnd
@@ -26,7 +27,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
-    data = load(table1.DATASET, data_dir=arguments.data_dir)
+    data = load(MNIST.dataset, data_dir=arguments.data_dir)
     faulty = [condition for condition in table1.conditions() if condition["kind"] != "none"]
     faults = [
         Faults.parse(table1.faults(condition), read_outages) for condition in faulty for _ in range(arguments.seeds)
