@@ -2,10 +2,11 @@
 
     python benchmarks/tune.py TRIALS.json --out TRIALS.jsonl --data-dir DIR --device cuda
 
-TRIALS.json is a list of {"dataset", "strategy", "preset", "seeds", "faults", "change"}: `faults` a list of conditions,
-each a list as on a command line (one without faults unless given), `change` {setting: value}. A trial trains all its
-conditions and seeds on five sixths of the training rows, is scored on the rest (the split depends on the data set
-alone), and appends one line of JSON. Trials that differ only in what replicas of a stack may differ in (learning rates,
+TRIALS.json is a list of {"dataset", "strategy", "preset", "seeds", "faults", "labelled", "change"}: `faults` a list of
+conditions, each a list as on a command line (one without faults unless given), `labelled` the number of rows that have
+labels, drawn for every seed (all unless given), `change` {setting: value}. A trial trains all its conditions and seeds
+on five sixths of the training rows, is scored on the rest (the split depends on the data set alone), and appends one
+line of JSON. Trials that differ only in what replicas of a stack may differ in (learning rates,
 dropout) run as one stack. Trials that the output already has are left out.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from dvfl.data import VerticalData, load
 from dvfl.data.outages import read_outages
+from dvfl.data.vertical import limited_intersection
 from dvfl.parties.faults import Faults
 from dvfl.parties.randomness import numpy_generator
 from dvfl.strategies import strategy
@@ -33,6 +35,11 @@ def held_out(data: VerticalData) -> VerticalData:
     test, train = np.sort(shuffle[: data.rows // 6]), np.sort(shuffle[data.rows // 6 :])
     guests = tuple(dataclasses.replace(g, train=g.train[train], test=g.train[test]) for g in data.guests)
     return dataclasses.replace(data, guests=guests, y_train=data.y_train[train], y_test=data.y_train[test])
+
+
+def limited(data: VerticalData, trial: dict[str, Any], seed: int) -> VerticalData:
+    """The data with as few labels as a trial wants."""
+    return limited_intersection(data, trial["labelled"], seed) if "labelled" in trial else data
 
 
 def changed(settings: AnySettings, change: dict[str, Any]) -> AnySettings:
@@ -64,8 +71,9 @@ def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: Vertica
     seeds = list(range(first["seeds"]))
     each = len(conditions) * len(seeds)
     start = time.perf_counter()
+    given = [limited(data, first, seed) for seed in seeds]
     simulation = strategy(first.get("strategy", "dvfl"))(
-        data,
+        given * len(conditions) * len(trials),
         [one for one in settings for _ in range(each)],
         seeds * len(conditions) * len(trials),
         faults=[condition for condition in conditions for _ in seeds] * len(trials),
@@ -103,7 +111,7 @@ def main() -> None:
         name = trial["dataset"]
         if name not in loaded:
             loaded[name] = held_out(load(name, data_dir=arguments.data_dir))
-        base = preset(trial["preset"], loaded[name], trial.get("strategy", "dvfl"))
+        base = preset(trial["preset"], limited(loaded[name], trial, 0), trial.get("strategy", "dvfl"))
         settings = changed(base, trial.get("change", {}))
         stacks.setdefault(alike(trial, settings), []).append((trial, settings))
     for stack in stacks.values():

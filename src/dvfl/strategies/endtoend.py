@@ -367,6 +367,6 @@ def _check(data: VerticalData, s: SplitSettings) -> None:
     check_copies(data, s.copies)
     if s.retries < 0:
         raise UserError(f"retries {s.retries}: 0 or more is right")
-    for name in ("dropout", "guest_noise", "validation"):
+    for name in ("dropout", "smoothing", "guest_noise", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")

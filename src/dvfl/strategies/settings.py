@@ -110,6 +110,7 @@ class SplitSettings(_Plain):
     dropout: float = 0.0  # of single dimensions of the guests' encodings at the host
     guest_noise: float = 0.0  # part of a guest's input values that it does not see in a round
     copies: int = 0  # altered copies of each labelled row that are trained on beside the row itself
+    smoothing: float = 0.0  # part of a label that the host spreads over all classes
     validation: float = 0.1  # part of the training rows held out for early stopping; 0 switches it off
     patience: int = 20  # epochs without improvement on the held-out rows
     retries: int = 0  # how often splitnn-wait asks again for a message before it gives up
