@@ -30,7 +30,8 @@ VARIANTS: list[dict[str, float | str]] = [
     {"_ACROSS": 1 / 28},
     {"_DOWN": 0.0},
     {"_BENT": 0.0},
-    {"_BENT": 1.4 / 28},
+    {"_LIGHTER": 0.0},
+    {"_LIGHTER": 0.6},
     {"temperature": 0.2},
     {"guest_objective": "reconstruction"},
 ]

@@ -27,8 +27,8 @@ def _cells(preset: str) -> list[Planned]:
 
 def _remarks(results: Results) -> list[str]:
     copied = [
-        "Preset tuned: dvfl and splitnn-wait both train on labelled rows and on copies of them, which guests warp alike by"
-        " a key that they share; the support vector machine has the rows alone."
+        "Preset tuned: dvfl and splitnn-wait both train on labelled rows and on copies of them, which guests warp alike"
+        " by a key that they share; the support vector machine has the rows alone."
     ]
     return [
         *(copied if results.preset == "tuned" else []),
