@@ -208,7 +208,8 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
     sent = joint if settings.host_model == "concatenate" else widths.host_latent
     owner = collected * (settings.hosts * sent or joint) * _FLOAT
     epochs = settings.communicated if settings.replayed else 1
-    history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if settings.hosts else 0
+    learning = settings.hosts and settings.host_model == "autoencoder"
+    history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if learning else 0
     copies = 2 * settings.batch  # SimCLR compares each with each, and gathers them by column
     columns = sum(guest.columns for guest in data.guests)
     compared = len(data.guests) * copies + 8 * columns if settings.guest_objective == "simclr" else 0
