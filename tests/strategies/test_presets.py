@@ -140,7 +140,7 @@ def test_few_labels_of_images_are_copied_and_learned_in_about_as_many_steps(labe
     assert preset("tuned", few(labels, 15_000, images=True), "fedonce").copies == s.copies
 
 
-@pytest.mark.parametrize(("labels", "images"), [(128, False), (2000, True), (15_000, True)])
+@pytest.mark.parametrize(("labels", "images"), [(128, False), (6000, True), (15_000, True)])
 def test_other_labels_are_not_copied(labels: int, images: bool) -> None:
     for strategy in ("dvfl", "splitnn-wait", "fedonce"):
         assert preset("tuned", few(labels, 15_000, images=images), strategy).copies == 0

@@ -28,7 +28,7 @@ _CODED_STEPS, _CODED_EPOCHS = 1500, (20, 80)
 _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
-_FEW = 10
+_FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
 _COMPARING_STEPS, _COPIES_STEPS, _SPLIT_COPIES_STEPS = 300, 600, 2000
 # Learning rate, dropout and guest noise of split networks in `tuned`: few updates want large rates, wrong ones small.
