@@ -15,21 +15,22 @@ from pathlib import Path
 from tune import held_out
 
 from dvfl.data.vertical import fewer_rows
-from dvfl.parties import augmentation
+from dvfl.parties import warps
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import Settings
 
-# Constants of dvfl.parties.augmentation, or settings.
+# Constants of dvfl.parties.warps, or settings.
 VARIANTS: list[dict[str, float | str]] = [
     {},
-    {"_ACROSS": 3 / 28},
-    {"_ACROSS": 5 / 28},
+    {"_TURNED": 0.0},
+    {"_STRETCHED": 0.0},
+    {"_SLANTED": 0.0},
+    {"_ACROSS": 1 / 28},
     {"_DOWN": 0.0},
-    {"_SLANT": 0.0},
-    {"_SLANT": 0.8},
-    {"_INTENSITY": 0.0},
-    {"_INTENSITY": 0.6},
+    {"_BENT": 0.0},
+    {"_LIGHTER": 0.0},
+    {"_LIGHTER": 0.6},
     {"temperature": 0.2},
     {"guest_objective": "reconstruction"},
 ]
@@ -51,14 +52,14 @@ def main() -> None:
     for variant in VARIANTS:
         start = time.perf_counter()
         constants = {name: value for name, value in variant.items() if name.startswith("_")}
-        before = {name: getattr(augmentation, name) for name in constants}
+        before = {name: getattr(warps, name) for name in constants}
         for name, value in constants.items():
-            setattr(augmentation, name, value)
+            setattr(warps, name, value)
         settings = replace(usual, **{name: value for name, value in variant.items() if name not in constants})
         simulation = Dvfl(data, settings, range(given.seeds), device=given.device)
         simulation.run()
         for name, value in before.items():
-            setattr(augmentation, name, value)
+            setattr(warps, name, value)
         scores = [round(float(score), 2) for score in simulation.scores()]
         line = {"dataset": given.dataset, "rows": data.rows, "variant": variant, "scores": scores}
         line |= {"mean": round(sum(scores) / len(scores), 3), "seconds": round(time.perf_counter() - start, 1)}

@@ -2,14 +2,15 @@
 
     python benchmarks/tune.py TRIALS.json --out TRIALS.jsonl --data-dir DIR --device cuda
 
-TRIALS.json is a list of {"dataset", "split", "split_seeds", "strategy", "preset", "seeds", "faults", "change"}:
-`faults` a list of conditions, each a list as on a command line (one without faults unless given), `change` {setting:
-value}. A trial trains all its conditions and seeds on five sixths of the training rows, is scored on the rest (which
-they are depends on the data set and its split alone), and appends one line of JSON. `split_seeds` N repeats that on the
-training rows of N splits by the rule `split`, those with the seeds 1000 .. 1000 + N - 1, which no report uses; without
-it the split is the data set's own with the seed 0. Where `split` is "subject", people are held out, else rows. Trials
-that differ only in what replicas of a stack may differ in (learning rates, dropout) run as one stack. Trials that the
-output already has are left out.
+TRIALS.json is a list of {"dataset", "split", "split_seeds", "labelled", "strategy", "preset", "seeds", "faults",
+"change"}: `faults` a list of conditions, each a list as on a command line (one without faults unless given), `labelled`
+the number of rows that have labels, drawn for every seed (all unless given), `change` {setting: value}. A trial trains
+all its conditions and seeds on five sixths of the training rows, is scored on the rest (which they are depends on the
+data set and its split alone), and appends one line of JSON. `split_seeds` N repeats that on the training rows of N
+splits by the rule `split`, those with the seeds 1000 .. 1000 + N - 1, which no report uses; without it the split is the
+data set's own with the seed 0. Where `split` is "subject", people are held out, else rows. Trials that differ only in
+what replicas of a stack may differ in (learning rates, dropout) run as one stack. Trials that the output already has are
+left out.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from dvfl.data import VerticalData, load
 from dvfl.data.outages import read_outages
 from dvfl.data.sources import read_arrays
 from dvfl.data.splits import hold_out_by_subject
-from dvfl.data.vertical import SplitRule
+from dvfl.data.vertical import SplitRule, limited_intersection
 from dvfl.parties.faults import Faults
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
@@ -64,6 +65,11 @@ def held_out(name: str, rule: SplitRule | None, seed: int, data_dir: Path | None
     return dataclasses.replace(data, guests=guests, y_train=data.y_train[~held], y_test=data.y_train[held])
 
 
+def limited(data: VerticalData, trial: dict[str, Any], seed: int) -> VerticalData:
+    """The data with as few labels as a trial wants."""
+    return limited_intersection(data, trial["labelled"], seed) if "labelled" in trial else data
+
+
 def changed(settings: AnySettings, change: dict[str, Any]) -> AnySettings:
     """The settings with some replaced; rules are given as {"name": "adam", "rate": ..}, merged into the preset's."""
     plain = settings.as_dict()
@@ -92,16 +98,25 @@ def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: Vertica
     conditions = [Faults.parse(texts, read_outages) for texts in first.get("faults", [[]])]
     seeds = list(range(first["seeds"]))
     each = len(conditions) * len(seeds)
-    make = functools.partial(strategy(first.get("strategy", "dvfl")), data, device=device)
+    given = [limited(data, first, seed) for seed in seeds]
+    make = functools.partial(strategy(first.get("strategy", "dvfl")), device=device)
     simulation = make(
+        given * len(conditions) * len(trials),
         [one for one in settings for _ in range(each)],
         seeds * len(conditions) * len(trials),
         faults=[condition for condition in conditions for _ in seeds] * len(trials),
     )
     if isinstance(simulation, Dvfl):
-        key = json.dumps([str(data.split), first["seeds"], first.get("faults"), before_owner(settings[0])])
+        key = json.dumps(
+            [str(data.split), first.get("labelled"), first["seeds"], first.get("faults"), before_owner(settings[0])]
+        )
         if key not in ENCODERS:
-            alone = make(settings[0], seeds * len(conditions), faults=[one for one in conditions for _ in seeds])
+            alone = make(
+                given * len(conditions),
+                settings[0],
+                seeds * len(conditions),
+                faults=[one for one in conditions for _ in seeds],
+            )
             while alone.phase != "owner":
                 alone.advance()
             ENCODERS[key] = [learner.parameters for learner in encoders(alone)]
@@ -114,7 +129,7 @@ def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: Vertica
 
 def before_owner(settings: AnySettings) -> dict[str, Any]:
     """What guests and hosts learn by: trials of DVFL that differ in the owner alone share them, trained once a seed."""
-    owners = ("standardise", "host_dropout", "validation", "patience", "head")
+    owners = ("standardise", "host_dropout", "validation", "patience", "head", "copies", "smoothing")
     plain = settings.as_dict()
     return {name: plain[name] for name in plain if not name.startswith("owner_") and name not in owners}
 
@@ -152,7 +167,8 @@ def main() -> None:
     for trial in json.loads(arguments.trials.read_text()):
         if any(all(line.get(key) == value for key, value in trial.items()) for line in known):
             continue
-        base = preset(trial["preset"], read(trial["dataset"], *splits(trial)[0]), trial.get("strategy", "dvfl"))
+        example = limited(read(trial["dataset"], *splits(trial)[0]), trial, 0)
+        base = preset(trial["preset"], example, trial.get("strategy", "dvfl"))
         settings = changed(base, trial.get("change", {}))
         stacks.setdefault(alike(trial, settings), []).append((trial, settings))
     shared = ""

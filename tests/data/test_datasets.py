@@ -15,7 +15,7 @@ DRAWN = ("credit_card", "caltech7", "handwritten", *EMBEDDED)
 
 def test_digits_are_four_strips_of_two_rows_in_the_unit_interval():
     data = load("digits")
-    assert [guest.image for guest in data.guests] == [(2, 8)] * 4
+    assert [guest.image for guest in data.guests] == [(2, 8, top, 8) for top in (0, 2, 4, 6)]
     assert all(guest.unit and guest.columns == 16 for guest in data.guests)
     everything = np.concatenate([guest.train for guest in data.guests])
     assert everything.min() == 0 and everything.max() == 1 and everything.dtype == np.float32
@@ -31,7 +31,7 @@ def test_strips_side_by_side_are_the_images_again():
 
 
 def test_strips_may_be_unequal():
-    assert [guest.image for guest in load("digits", guests=3).guests] == [(3, 8), (3, 8), (2, 8)]
+    assert [guest.image for guest in load("digits", guests=3).guests] == [(3, 8, 0, 8), (3, 8, 3, 8), (2, 8, 6, 8)]
 
 
 @pytest.mark.parametrize(("name", "most"), [("digits", 8), ("wine", 13), ("diabetes", 10)])
@@ -89,7 +89,7 @@ def test_mnist_keeps_the_official_split_and_the_papers_strips(real_data):
     data = load("mnist", data_dir=real_data)
     assert data.sizes == "mnist" and data.rows == 60000
     assert [guest.train.shape for guest in data.guests] == [(60000, 196)] * 4
-    assert [guest.image for guest in data.guests] == [(7, 28)] * 4
+    assert [guest.image for guest in data.guests] == [(7, 28, top, 28) for top in (0, 7, 14, 21)]
     assert data.y_train[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
     assert np.bincount(data.y_test).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert np.mean([guest.train.mean(dtype=np.float64) for guest in data.guests]) == pytest.approx(0.13066, abs=1e-5)

@@ -124,17 +124,17 @@ def supervised(head: Net, stack: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(1, 4), st.integers(2, 6), st.booleans(), st.integers(0, 999))
-def test_cross_entropy_equals_autograd(stack: int, classes: int, to_input: bool, seed: int) -> None:
+@given(st.integers(1, 4), st.integers(2, 6), st.sampled_from([0.0, 0.1, 0.9]), st.booleans(), st.integers(0, 999))
+def test_cross_entropy_equals_autograd(stack: int, classes: int, smoothing: float, to_input: bool, seed: int) -> None:
     head = Mlp((5, 4, classes), ("leaky_relu", "identity"))
     flat, x = supervised(head, stack, seed)
     y = torch.randint(classes, (stack, 7))
     leaf, entry = flat.clone().requires_grad_(), x.clone().requires_grad_()
     output = chained(head, leaf, entry)
-    expected = torch.stack([functional.cross_entropy(output[i], y[i]) for i in range(stack)])
+    expected = torch.stack([functional.cross_entropy(output[i], y[i], label_smoothing=smoothing) for i in range(stack)])
     into_flat, into_entry = torch.autograd.grad(expected.sum(), (leaf, entry))
 
-    objective, gradient = CrossEntropy(head), torch.zeros_like(flat)
+    objective, gradient = CrossEntropy(head, smoothing), torch.zeros_like(flat)
     learned = objective.learn(flat, x, y, gradient, to_input=to_input)
     torch.testing.assert_close(learned.code, output.detach())
     torch.testing.assert_close(learned.loss, expected.detach())

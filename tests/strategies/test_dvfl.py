@@ -17,6 +17,7 @@ from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Adam
 from dvfl.parties.outages import Outage, Outages
+from dvfl.parties.warps import Strip
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import Settings
@@ -368,7 +369,9 @@ CONTRASTING = replace(QUICK, guest_objective="simclr", host_objective="simclr", 
 
 def as_images(data: VerticalData) -> VerticalData:
     """The digits' strips as what they are: two rows of eight pixels."""
-    return replace(data, guests=tuple(replace(guest, image=(2, 8)) for guest in data.guests))
+    strips = [Strip(2, 8, 2 * number, 8) for number in range(len(data.guests))]
+    pairs = zip(data.guests, strips, strict=True)
+    return replace(data, guests=tuple(replace(guest, image=strip) for guest, strip in pairs))
 
 
 @pytest.mark.parametrize(

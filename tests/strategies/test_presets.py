@@ -9,8 +9,9 @@ from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
+from dvfl.parties.warps import Strip
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import FedVSSettings, Settings
+from dvfl.strategies.settings import FedVSSettings, Settings, SplitSettings
 
 
 def data(rule: str, rows: int, columns: int = 196, *, classes: bool = True) -> VerticalData:
@@ -149,3 +150,37 @@ def test_strategies_that_were_not_tuned_on_the_papers_tables_train_there_as_on_a
     theirs, any_table = (preset("tuned", data(name, 1000), strategy) for name in (rule, "table"))
     widths = {"w_g": None, "w_h": None}
     assert replace(theirs, **widths) == replace(any_table, **widths)
+
+
+def few(labels: int, rows: int, *, images: bool) -> VerticalData:
+    whole = data("mnist", rows)
+    strips = [Strip(7, 28, 7 * number, 28) if images else None for number in range(4)]
+    guests = tuple(replace(guest, image=strip) for guest, strip in zip(whole.guests, strips, strict=True))
+    where = np.tile(np.arange(labels), (4, 1))
+    return replace(whole, guests=guests, y_train=whole.y_train[:labels], labelled=where)
+
+
+@pytest.mark.parametrize("labels", [128, 256, 512, 1024])
+def test_few_labels_of_images_are_copied_and_learned_in_about_as_many_steps(labels: int) -> None:
+    s, split = (
+        preset("tuned", few(labels, 15_000, images=True)),
+        preset("tuned", few(labels, 15_000, images=True), "vfb2"),
+    )
+    assert isinstance(s, Settings) and isinstance(split, SplitSettings)
+    assert s.guest_objective == "simclr" and s.copies == split.copies > 0
+    steps = s.owner_epochs * -(-labels * (1 + s.copies) // s.batch)
+    assert 600 <= steps < 700
+    assert preset("tuned", few(labels, 15_000, images=True), "fedonce").copies == s.copies
+
+
+@pytest.mark.parametrize(("labels", "images"), [(128, False), (6000, True), (15_000, True)])
+def test_other_labels_are_not_copied(labels: int, images: bool) -> None:
+    for strategy in ("dvfl", "splitnn-wait", "fedonce"):
+        assert preset("tuned", few(labels, 15_000, images=images), strategy).copies == 0
+
+
+def test_few_labels_get_as_many_steps_as_a_small_table() -> None:
+    """Rows without labels are none of the owner's."""
+    s, split = (preset("tuned", few(128, 15_000, images=False), name) for name in ("dvfl", "splitnn-wait"))
+    assert isinstance(s, Settings) and s.owner_epochs == 150
+    assert isinstance(split, SplitSettings) and split.epochs == 1500

@@ -34,6 +34,20 @@ def test_a_row_takes_those_in_its_place_of_the_other_segments_along(count: int, 
         assert trained.isdisjoint(kept) and trained | kept == set(range(length * segments))
 
 
+def test_a_row_is_held_out_with_all_its_copies_and_looked_at_as_it_is() -> None:
+    rows = LabelledRows(np.arange(50) * 10, 0.2, 16, (1, 2), CPU, copies=3)
+    drawn, held = epoch(rows), rows.held
+    assert held is not None and held.shape == (2, 10) and held.max() < 50
+    assert rows.entries == 200
+    for replica in range(2):
+        trained = set(drawn[:, replica].flatten().tolist())
+        assert trained == {row + 50 * copy for copy in range(4) for row in range(50)} - {
+            row + 50 * copy for copy in range(4) for row in held[replica].tolist()
+        }
+        assert set(rows.trained_on(replica).tolist()) == trained
+    assert torch.equal(rows.labels_of(drawn[0]), drawn[0] % 50 * 10)
+
+
 def test_labels_are_those_of_all_rows_of_a_batch() -> None:
     rows = LabelledRows(np.arange(60) * 10, 0.0, 12, (1,), CPU, 3)
     batch = epoch(rows)[0]

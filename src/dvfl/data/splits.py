@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dvfl.data.moments import Matrix, Moments
 from dvfl.data.vertical import GuestTable, VerticalData, Wanted
 from dvfl.errors import UserError
+from dvfl.parties.warps import Strip
 
 Rows = NDArray[np.intp]
 
@@ -97,7 +98,11 @@ def image_strips(
 
     return tuple(
         GuestTable(
-            f"rows-{part[0]}-{part[-1]}", strip(train, part), strip(test, part), unit=True, image=(len(part), width)
+            f"rows-{part[0]}-{part[-1]}",
+            strip(train, part),
+            strip(test, part),
+            unit=True,
+            image=Strip(len(part), width, int(part[0]), height),
         )
         for part in np.array_split(np.arange(height), guests)
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
+from dvfl.parties.warps import Strip
 
 SplitRule = Literal["official", "subject", "random"]
 
@@ -47,7 +48,7 @@ class GuestTable:
     train: NDArray[np.float32]  # (rows, columns)
     test: NDArray[np.float32]  # (test rows, columns)
     unit: bool = False  # every value lies in [0, 1], so the decoder ends in a sigmoid
-    image: tuple[int, int] | None = None  # height and width, where a row is a strip of an image
+    image: Strip | None = None  # of which picture's pixels, where a row is a strip of one
 
     @property
     def columns(self) -> int:

@@ -201,11 +201,15 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
     if isinstance(settings, FedVSSettings):  # shares of all columns and weights at all guests, cut into limbs
         columns = 2 * sum(guest.columns for guest in data.guests)
         return batches + len(data.guests) * columns * (settings.batch + FEDVS_WIDTH) * 8 * 8
+    collected = len(data.y_train) * (1 + settings.copies)
     if not isinstance(settings, Settings):
-        return batches + (rows * joint * _FLOAT if name == "vafl" else 0)
-    owner = len(data.y_train) * (settings.hosts * widths.host_latent or joint) * _FLOAT
+        batches += collected * sum(guest.columns for guest in data.guests) * _FLOAT if settings.copies else 0
+        return batches + (collected * joint * _FLOAT if name == "vafl" else 0)
+    sent = joint if settings.host_model == "concatenate" else widths.host_latent
+    owner = collected * (settings.hosts * sent or joint) * _FLOAT
     epochs = settings.communicated if settings.replayed else 1
-    history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if settings.hosts else 0
+    learning = settings.hosts and settings.host_model == "autoencoder"
+    history = epochs * rows * joint * (2 if settings.history_dtype == "float16" else 4) if learning else 0
     copies = 2 * settings.batch  # SimCLR compares each with each, and gathers them by column
     columns = sum(guest.columns for guest in data.guests)
     compared = len(data.guests) * copies + 8 * columns if settings.guest_objective == "simclr" else 0

@@ -81,7 +81,9 @@ def reconstructions(simulation: Simulation, outputs: NDArray[np.float32]) -> lis
 def _assembled(simulation: Simulation, rows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """The guests' strips as one image, top to bottom."""
     shapes = [guest.image for guest in simulation.data.guests]
-    return np.concatenate([row.reshape(shape) for row, shape in zip(rows, shapes, strict=True) if shape is not None])
+    return np.concatenate(
+        [row.reshape(shape[:2]) for row, shape in zip(rows, shapes, strict=True) if shape is not None]
+    )
 
 
 def _classes(outputs: NDArray[np.float32], y: NDArray[Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -1,24 +1,21 @@
-"""Two altered copies of every row of a batch, for objectives that compare them.
+"""Altered copies of rows: two of every row of a batch for objectives that compare them, more of labelled rows.
 
 How a copy is altered is a pattern from a bank, the same bank for all seeds; which pattern is picked for which row is
 drawn by the caller. A party needs numbers of patterns only, and a round costs a gather.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dvfl.parties.randomness import PATTERNS, numpy_generator
+from dvfl.parties.warps import Strip, warped
 
-# Chosen on held-out training rows (docs/tuning.md). Of images:
-_ACROSS, _DOWN = 1 / 28, 1 / 7  # the furthest that a strip is moved, of its width and of its height
-_SLANT = 0.4  # pixels aside for each one up, at most
-_INTENSITY = 0.3  # the most that all values rise or fall by
-# Of tables:
-_REPLACED = 0.15  # part of a copy's columns that is taken from other rows
+_REPLACED = 0.15  # part of a copy's columns that is taken from other rows; chosen on held-out rows (docs/tuning.md)
 
 
 class Augmentation(Protocol):
@@ -27,19 +24,38 @@ class Augmentation(Protocol):
     def copies(self, x: Tensor, picks: Tensor) -> Tensor:
         """`picks` (stack, 2 x batch) says which pattern alters which copy."""
 
+    def of(self, members: Tensor) -> Self:
+        """For a stack whose elements (stack,) are these members of those it was made for."""
+
 
 @dataclass(frozen=True)
 class ImageCopies:
-    """Moved, slanted, darker or lighter; what moves out of a strip is gone."""
+    """Strips as parts of warped pictures: each value lies between four of its own strip, never in a neighbour's."""
 
-    sources: Tensor  # (patterns, columns): the column that each one's value comes from
-    weights: Tensor  # (patterns, columns): what it is multiplied by, 0 for what comes from outside
+    corner: Tensor  # (members x patterns, columns): the column of the upper left of the four
+    across: Tensor  # (members x patterns, columns): how far to the right of it, from 0 to 1
+    down: Tensor  # and how far below it
+    light: Tensor  # (members x patterns, 1): what all values are multiplied by
+    right: int  # columns from a value to the one to its right
+    below: int
+    first: Tensor  # (stack, 1), or (1, 1): where an element's patterns begin
 
     def copies(self, x: Tensor, picks: Tensor) -> Tensor:
-        stack, _, columns = x.shape
-        sources, weights = (bank.index_select(0, picks.flatten()) for bank in (self.sources, self.weights))
-        moved = x.repeat(1, 2, 1).gather(2, sources.view(stack, -1, columns))
-        return moved.mul_(weights.view(stack, -1, columns))
+        return self.altered(x.repeat(1, 2, 1), picks)
+
+    def altered(self, x: Tensor, picks: Tensor) -> Tensor:
+        """Rows (stack, rows, columns), each by the pattern that `picks` (stack, rows) says."""
+        chosen = (picks + self.first).flatten()
+        corner, across, down = (
+            bank.index_select(0, chosen).view(x.shape) for bank in (self.corner, self.across, self.down)
+        )
+        above = x.gather(2, corner).lerp_(x.gather(2, corner + self.right), across)
+        corner += self.below
+        below = x.gather(2, corner).lerp_(x.gather(2, corner + self.right), across)
+        return above.lerp_(below, down).mul_(self.light.index_select(0, chosen).view(*x.shape[:2], 1))
+
+    def of(self, members: Tensor) -> Self:
+        return replace(self, first=members[:, None] * PATTERNS)
 
 
 @dataclass(frozen=True)
@@ -60,23 +76,21 @@ class TableCopies:
         values = x.gather(1, sources)
         return values if known is None else torch.where(known.gather(1, sources), values, x.repeat(1, 2, 1))
 
+    def of(self, members: Tensor) -> Self:
+        return self  # one bank serves all
 
-def image_copies(height: int, width: int, device: torch.device) -> ImageCopies:
-    """For strips of images of this size."""
-    draw = numpy_generator(0, "image copies", height, width)
-    across, down = max(1, round(_ACROSS * width)), round(_DOWN * height)
-    y, x = np.mgrid[:height, :width]
-    each = (PATTERNS, 1, 1)
-    slant = draw.uniform(-_SLANT, _SLANT, each) * (y - (height - 1) / 2)
-    from_x = x + np.rint(slant + draw.uniform(-across, across, each)).astype(np.int64)
-    from_y = y + draw.integers(-down, down, each, endpoint=True)
-    inside = (from_x >= 0) & (from_x < width) & (from_y >= 0) & (from_y < height)
-    weights = inside * draw.uniform(1 - _INTENSITY, 1 + _INTENSITY, each)
-    sources = np.where(inside, from_y * width + from_x, 0)
-    return ImageCopies(
-        torch.from_numpy(sources.reshape(PATTERNS, -1)).to(device),
-        torch.from_numpy(weights.reshape(PATTERNS, -1).astype(np.float32)).to(device),
+
+def image_copies(strips: Sequence[Strip], device: torch.device) -> ImageCopies:
+    """For strips of one size, a member each. A pattern is the same warp in all strips of a picture."""
+    height, width, *_ = strips[0]
+    if any(strip[:2] != (height, width) for strip in strips):
+        raise ValueError("strips of several sizes cannot share a bank")
+    parts = [warped(strip) for strip in strips]
+    corner, across, down, light = (
+        torch.from_numpy(np.concatenate(kind)).to(device) for kind in zip(*parts, strict=True)
     )
+    first = torch.zeros(1, 1, dtype=torch.int64, device=device)
+    return ImageCopies(corner, across, down, light, int(width > 1), width if height > 1 else 0, first)
 
 
 def table_copies(columns: int, batch: int, device: torch.device) -> TableCopies:

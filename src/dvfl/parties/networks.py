@@ -42,13 +42,13 @@ def host_objective(
 
 
 def owner_supervision(
-    sizes: Sizes, hosts: int, inputs: int, classes: int, hidden: tuple[int, ...] | None
+    sizes: Sizes, hosts: int, inputs: int, classes: int, hidden: tuple[int, ...] | None, smoothing: float = 0.0
 ) -> Supervision:
     """Of an owner that reads `inputs` values; no class: a regression. `hidden` overrides the rule's hidden widths."""
     head = owner_head(sizes, hosts, inputs, max(1, classes))
     if hidden is not None:
         head = leaky((head.in_width, *hidden, head.out_width))
-    return CrossEntropy(head) if classes else SquaredError(head)
+    return CrossEntropy(head, smoothing) if classes else SquaredError(head)
 
 
 def _contrastive(net: Net, temperature: float) -> Contrastive:

@@ -61,6 +61,20 @@ def squared_error(y: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return kernels.squared_error(y, target)
 
 
+def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """`cross_entropy` against labels of which a part is spread over all classes alike.
+
+    That adds `smoothing` times what a label's score exceeds the mean score by.
+    """
+    loss, dy = cross_entropy(logits, labels)
+    if not smoothing:
+        return loss, dy
+    excess = logits.gather(2, labels[..., None]) - logits.mean(2, keepdim=True)
+    share = smoothing / labels.shape[1]
+    dy.scatter_(2, labels[..., None], share, reduce="add").sub_(share / logits.shape[2])
+    return loss + excess.mean((1, 2)) * smoothing, dy
+
+
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The mean cross-entropy of each stack element against class numbers (stack, rows), and its gradient."""
     if not logits.is_cuda:

@@ -21,11 +21,16 @@ class Sizes:
     host_activation: Activation
 
 
-def sizes(rule: str, columns: Sequence[int], w_g: int | None = None, w_h: int | None = None) -> Sizes:
-    """The widths that a rule gives guests with these numbers of columns; `w_g` and `w_h` override its own."""
+def sizes(
+    rule: str, columns: Sequence[int], w_g: int | None = None, w_h: int | None = None, hidden: int | None = None
+) -> Sizes:
+    """The widths that a rule gives guests with these numbers of columns; `w_g`, `w_h` and guests' `hidden` override its
+    own."""
     if rule not in _RULES:
         raise UserError(f"unknown sizing rule '{rule}'{nearest(rule, _RULES)}")
     chosen = _RULES[rule](columns, w_g)
+    if hidden is not None:
+        chosen = replace(chosen, guest_hidden=(hidden,) * len(columns))
     return chosen if w_h is None else replace(chosen, host_latent=w_h)
 
 

@@ -29,6 +29,7 @@ from dvfl.parties.objectives import ObjectiveName
 from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
+from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory
 from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Stopwatch
@@ -152,13 +153,24 @@ class Dvfl:
         return self.owner
 
     def collect(self) -> Tensor:
-        """The encodings of the labelled rows as they reach the owner: (replicas, rows, all senders)."""
+        """The encodings of the labelled rows, then of their copies, as they reach the owner.
+
+        (replicas, rows and copies, all senders)
+        """
         names = [guest.name for guest in self.data.guests]
         wrong = [
             WrongEncodings("owner", self.known_faults, [names[i] for i in group.members], group.latent, self.device)
             for group in self.stack.groups
         ]
-        return self.stack.encode(self.tables.labelled(), wrong if any(wrong) else None)
+        clean, spoiled = self.tables.labelled(), wrong if any(wrong) else None
+        if not self.settings.copies:
+            return self.stack.encode(clean, spoiled)
+        made = LabelledCopies(self.data, self.settings.copies, self.seeds, self.device)
+        rows, width = len(self.data.y_train), sum(self.stack.owner_widths)
+        joint = torch.empty(len(self.seeds), rows * (made.count + 1), width, device=self.device)
+        for number, part in zip(made, joint.split(rows, 1), strict=True):  # one at a time: encodings alone are kept
+            part.copy_(self.stack.encode(made.tables(number, clean), spoiled))
+        return joint
 
     def outputs(self) -> Tensor:
         """The trained owners' outputs for the test rows: (replicas, test rows, outputs)."""
@@ -176,7 +188,8 @@ class Dvfl:
 
     def flows(self) -> list[Flow]:
         """Every round's messages, and the encodings that the owner collects once; nothing is sent back."""
-        s, rows = self.settings, len(self.data.y_train)
+        s = self.settings
+        rows = len(self.data.y_train) * (1 + s.copies)
         guests = list(zip((guest.name for guest in self.data.guests), self.stack.latents, strict=True))
         receivers = "owner" if s.hosts == 0 else "host-1" if s.hosts == 1 else f"each of {s.hosts} hosts"
         # Hosts that learn: those without parameters need nothing before the owner asks.
@@ -303,7 +316,8 @@ def _check(data: VerticalData, s: Settings) -> None:
     for name in ("hosts", "host_epochs"):
         if getattr(s, name) < 0:
             raise UserError(f"{name} {getattr(s, name)}: 0 or more is right")
-    for name in ("owner_dropout", "guest_noise", "guest_dropout", "host_dropout", "validation"):
+    check_copies(data, s.copies)
+    for name in ("owner_dropout", "smoothing", "guest_noise", "guest_dropout", "host_dropout", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
     _check_objectives(s)

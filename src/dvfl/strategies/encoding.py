@@ -142,15 +142,15 @@ class GuestPhase:
         wrong = self._wrong[number].elements(elements)
         element = torch.arange(self.stack.replicas * len(group.members), device=device)[elements]
         replica, member = element // len(group.members), element % len(group.members)
+        altering = self._copies[number][0].of(member) if number in self._copies else None
 
         def body(t: Round) -> None:
             code = table.take(feed.at("rows", t), elements)
             if isinstance(guest, Guest):
                 alive = feed.at("alive", t).flatten().index_select(0, mine) if self.chains else None
                 seen = None
-                if number in self._copies:
-                    augmentation, picks = self._copies[number]
-                    seen = augmentation.copies(code, picks.at(t, replica, member))
+                if altering is not None:
+                    seen = altering.copies(code, self._copies[number][1].at(t, replica, member))
                 elif self._noise:
                     seen = code * self._noise[number].at(t, replica, member)
                 code, loss = guest.step(code, feed.at("rate", t), alive, seen)
@@ -169,13 +169,13 @@ class GuestPhase:
         return GatheredTables(tables, self.stack.replicas, self.stack.device)
 
     def _altering(self, number: int, group: GuestGroup, data: VerticalData) -> tuple[Augmentation, Picks]:
-        """How the copies that a group's guests compare are made: as images, where all have such of one size."""
+        """How the copies that a group's guests compare are made: as images, where all have such."""
         tables = [data.guests[guest] for guest in group.members]
-        image = tables[0].image if len({table.image for table in tables}) == 1 else None
+        strips = [table.image for table in tables if table.image is not None]
         device = self.stack.device
         picks = Picks(f"guest-copies-{number}", self.stack.seeds, self._feed, device)
-        if image is not None:
-            return image_copies(*image, device), picks
+        if len(strips) == len(tables):
+            return image_copies(strips, device), picks
         return table_copies(tables[0].columns, self._settings.batch, device), picks
 
     def _mean_losses(self) -> Tensor:

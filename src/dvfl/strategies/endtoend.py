@@ -26,6 +26,7 @@ from dvfl.parties.standardisation import standardised_targets
 from dvfl.strategies import storage
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.dvfl import shape
+from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory, suited, workers
 from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, one_or_each
@@ -108,8 +109,10 @@ class EndToEnd:
             network=self.network,
         )
         self.watch = Stopwatch(self.device)
-        self.rows = LabelledRows(self._labels(), settings.validation, settings.batch, seeds, self.device, self.segments)
-        own = self._replica_data.train()
+        self.rows = LabelledRows(
+            self._labels(), settings.validation, settings.batch, seeds, self.device, self.segments, settings.copies
+        )
+        own = LabelledCopies(data, settings.copies, seeds, self.device).joined(self._replica_data.train())
         self.tables = [
             GatheredTables([own[guest] for guest in group.members], len(seeds), self.device)
             for group in self.model.groups
@@ -361,8 +364,9 @@ def _check(data: VerticalData, s: SplitSettings) -> None:
     for name in ("batch", "epochs"):
         if getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: at least 1 is right")
+    check_copies(data, s.copies)
     if s.retries < 0:
         raise UserError(f"retries {s.retries}: 0 or more is right")
-    for name in ("dropout", "guest_noise", "validation"):
+    for name in ("dropout", "smoothing", "guest_noise", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")

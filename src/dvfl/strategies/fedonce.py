@@ -92,7 +92,7 @@ class FedOnce(Dvfl):
     @property
     def _messages(self) -> int:
         """Of each guest in the sending."""
-        return -(-len(self.data.y_train) // self.settings.batch)
+        return -(-len(self.data.y_train) * (1 + self.settings.copies) // self.settings.batch)
 
     def _lost(self) -> NDArray[np.bool_]:
         """Which messages (messages, replicas, guests) are lost."""

@@ -72,6 +72,8 @@ class FedVS(EndToEnd):
         guests = len(data.guests)
         each = [settings] * len(seeds) if isinstance(settings, FedVSSettings) else list(settings)
         each = [replace(one, w_g=one.w_g or guests * WIDTH) for one in each]
+        if each[0].copies:
+            raise UserError(f"copies {each[0].copies}: fedvs codes the rows as they are; 0 is right")
         self.agreement = agree(each[0], guests)
         self.segments = self.agreement.segments
         if self.segments > data.rows:

@@ -27,6 +27,10 @@ _CODED_STEPS, _CODED_EPOCHS = 1500, (20, 80)
 # Rows from which `tuned` hides input values from guests and gives the labels' holder a wide network.
 _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
+# Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
+_FEW = 3
+_COPIES, _SMOOTHING = 16, 0.1
+_COMPARING_STEPS, _COPIES_STEPS, _SPLIT_COPIES_STEPS = 300, 600, 2000
 # Learning rate, dropout and guest noise of split networks in `tuned`: few updates want large rates, wrong ones small.
 _SPLIT = {
     "splitnn-skip": (4e-3, 0.1, 0.0),
@@ -63,6 +67,8 @@ def paper(data: VerticalData) -> Settings:
 
 def tuned(data: VerticalData) -> Settings:
     """Our best by rules for any data, chosen on held-out training rows (docs/tuning.md)."""
+    if _few_images(data):
+        return _tuned_few(data)
     settings = Settings(
         owner_epochs=100,
         owner_rule=Sgd(0.16 if data.classes is not None else 0.04),
@@ -74,9 +80,9 @@ def tuned(data: VerticalData) -> Settings:
     )
     if _many(data):
         settings = replace(settings, guest_noise=0.2, head=_WIDE)
-    iterations = -(-data.rows // min(settings.batch, data.rows))
     least: dict[str, Any] = {
-        name: max(getattr(settings, name), -(-steps // iterations)) for name, steps in _LEAST_STEPS.items()
+        name: max(getattr(settings, name), _epochs(steps, rows, settings.batch))
+        for (name, steps), rows in zip(_LEAST_STEPS.items(), (data.rows, data.rows, len(data.y_train)), strict=True)
     }
     return replace(settings, **least, **least_widths(data.sizes, [guest.columns for guest in data.guests]))
 
@@ -127,21 +133,26 @@ def _tuned(data: VerticalData, strategy: str) -> AnySettings:
         table = {"hosts": 1, **_TABLES[data.sizes]} if data.sizes in _TABLES else {}
         return replace(tuned(data), **table)
     if strategy.startswith("fedonce"):
+        if _few_images(data):
+            return replace(tuned(data), hosts=0)
         if _many(data):
             return replace(tuned(data), hosts=0, guest_noise=0.1, head=_WIDER)
         return replace(tuned(data), hosts=0, owner_dropout=0.35)
-    iterations = -(-data.rows // min(64, data.rows))
+    labels = len(data.y_train)  # split networks learn from labelled rows alone
     if strategy == "fedvs":
         coded = Adam(3e-3 if data.classes is not None else 3e-4, weight_decay=1e-5)
-        epochs = min(max(-(-_CODED_STEPS // iterations), _CODED_EPOCHS[0]), _CODED_EPOCHS[1])
+        epochs = min(max(_epochs(_CODED_STEPS, labels, 64), _CODED_EPOCHS[0]), _CODED_EPOCHS[1])
         return FedVSSettings(
             epochs=epochs, guest_rule=coded, host_rule=coded, schedule="cosine", dropout=0.2, validation=0.0
         )
     rate, dropout, noise = _SPLIT.get(strategy, _OTHER_SPLIT)
-    rule, epochs = Adam(rate, weight_decay=1e-5), max(100, -(-_LEAST_SPLIT_STEPS // iterations))
+    rule, epochs = Adam(rate, weight_decay=1e-5), max(100, _epochs(_LEAST_SPLIT_STEPS, labels, 64))
     settings = SplitSettings(
         epochs=epochs, guest_rule=rule, host_rule=rule, schedule="cosine", dropout=dropout, validation=0.0
     )
+    if _few_images(data):
+        epochs = _epochs(_SPLIT_COPIES_STEPS, labels * (1 + _COPIES), settings.batch)
+        return replace(settings, epochs=epochs, copies=_COPIES, smoothing=_SMOOTHING, dropout=0.3, head=_WIDE)
     if _many(data):
         settings = replace(settings, guest_noise=noise, head=_WIDE)
     if strategy in _SPLIT or data.sizes not in _SPLIT_TABLES:
@@ -149,6 +160,36 @@ def _tuned(data: VerticalData, strategy: str) -> AnySettings:
     rate, decay, change = _SPLIT_TABLES[data.sizes]
     rule = Adam(rate, weight_decay=decay)
     return replace(settings, guest_rule=rule, host_rule=rule, **change)
+
+
+def _tuned_few(data: VerticalData) -> Settings:
+    """Few labels of images: guests that compare warped copies, an owner that learns from warped copies.
+
+    Hosts pass on what they read: an autoencoder keeps what varies most, and few labels cannot make up for what it
+    leaves out.
+    """
+    settings = Settings(
+        host_model="concatenate",
+        guest_objective="simclr",
+        temperature=0.2,
+        batch=min(512, data.rows),
+        guest_rule=Adam(4e-3, weight_decay=1e-5),
+        owner_rule=Adam(2e-3),
+        guest_schedule="cosine",
+        owner_schedule="cosine",
+        standardise=True,
+        owner_dropout=0.5,
+        copies=_COPIES,
+        smoothing=_SMOOTHING,
+        validation=0.0,
+        guest_hidden=512,
+        w_g=256 * len(data.guests),
+    )
+    return replace(
+        settings,
+        guest_epochs=_epochs(_COMPARING_STEPS, data.rows, settings.batch),
+        owner_epochs=_epochs(_COPIES_STEPS, len(data.y_train) * (1 + _COPIES), settings.batch),
+    )
 
 
 def _paper_simclr(settings: Settings) -> Settings:
@@ -172,6 +213,17 @@ def _tuned_simclr(settings: Settings) -> Settings:
 
 def _many(data: VerticalData) -> bool:
     return data.rows >= _MANY_ROWS
+
+
+def _few_images(data: VerticalData) -> bool:
+    """Whether guests have strips of images and labels for few of them."""
+    few = data.labelled is not None and data.classes is not None and _FEW * len(data.y_train) <= data.rows
+    return few and all(guest.image is not None for guest in data.guests)
+
+
+def _epochs(steps: int, rows: int, batch: int) -> int:
+    """As many as so many steps take."""
+    return -(-steps // -(-rows // batch))
 
 
 _PRESETS = {"paper": _paper, "tuned": _tuned}

@@ -61,6 +61,8 @@ class Settings(_Plain):
     owner_schedule: Schedule = "constant"
     standardise: bool = False  # the owner standardises each encoding dimension with its training rows' statistics
     owner_dropout: float = 0.0  # of single encoding dimensions at the owner
+    copies: int = 0  # altered copies of each labelled row that guests encode for the owner beside the row itself
+    smoothing: float = 0.0  # part of a label that the owner spreads over all classes
     guest_noise: float = 0.0  # part of a guest's input values that it does not see and learns to reconstruct
     guest_dropout: float = 0.0  # party-wise: a guest is hidden from a host, row by row
     host_dropout: float = 0.0  # party-wise: a host is hidden from the owner, row by row
@@ -70,6 +72,7 @@ class Settings(_Plain):
     replay: Literal["in order", "shuffled"] = "shuffled"  # how hosts go through their history once guests are done
     history_bytes: int | None = None  # replay budget of one replica; None keeps all communicated epochs
     history_dtype: Literal["float16", "float32"] = "float16"
+    guest_hidden: int | None = None  # width of each guest's hidden layer; None: the sizing rule's
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
     w_h: int | None = None  # width of a host's encoding; None: the sizing rule's
     head: tuple[int, ...] | None = None  # hidden widths of the owner's network; None: the sizing rule's
@@ -106,6 +109,8 @@ class SplitSettings(_Plain):
     schedule: Schedule = "constant"  # of both learning rates
     dropout: float = 0.0  # of single dimensions of the guests' encodings at the host
     guest_noise: float = 0.0  # part of a guest's input values that it does not see in a round
+    copies: int = 0  # altered copies of each labelled row that are trained on beside the row itself
+    smoothing: float = 0.0  # part of a label that the host spreads over all classes
     validation: float = 0.1  # part of the training rows held out for early stopping; 0 switches it off
     patience: int = 20  # epochs without improvement on the held-out rows
     retries: int = 0  # how often splitnn-wait asks again for a message before it gives up

@@ -149,7 +149,7 @@ class SplitModel:
         net = Mlp((inputs, between(joint, w_h), *own.widths), activations)
         if settings.head is not None:
             net = leaky((inputs, *settings.head, self.shape.outputs))
-        return CrossEntropy(net) if self.shape.classes else SquaredError(net)
+        return CrossEntropy(net, settings.smoothing) if self.shape.classes else SquaredError(net)
 
 
 class SplitPart:

@@ -61,10 +61,11 @@ class GuestGroup:
         A table may be (replicas, rows, columns) where each replica has its own.
         """
         if isinstance(self.guest, FittedGuest):
-            return self.guest.encode(tables[0]).expand(replicas, 1, -1, -1)
+            codes = self.guest.encode(tables[0].flatten(0, -2)).view(*tables[0].shape[:-1], -1)
+            return codes.unsqueeze(-3).expand(replicas, 1, -1, -1)
         x = torch.stack(list(tables), -3).expand(replicas, -1, -1, -1).flatten(0, 1)
-        codes: Tensor = self.guest.encode(x).unflatten(0, (replicas, len(self.members)))
-        return codes
+        codes = self.guest.encode(x)
+        return codes.view(replicas, len(self.members), *codes.shape[1:])
 
 
 class Stack:
@@ -79,7 +80,7 @@ class Stack:
         encoders: Sequence[Encoder | None] | None = None,
     ) -> None:
         self.shape, self.settings, self.seeds, self.device = shape, settings, tuple(seeds), device
-        self.sizes = sizes(shape.rule, shape.columns, settings.w_g, settings.w_h)
+        self.sizes = sizes(shape.rule, shape.columns, settings.w_g, settings.w_h, settings.guest_hidden)
         given = list(encoders) if encoders is not None else [None] * len(shape.columns)
         if len(given) != len(shape.columns):
             raise UserError(
@@ -220,7 +221,8 @@ class Stack:
 
     def _owner(self) -> Owner:
         s = self.settings
-        supervision = owner_supervision(self.sizes, s.hosts, sum(self.owner_widths), self.shape.classes, s.head)
+        inputs = sum(self.owner_widths)
+        supervision = owner_supervision(self.sizes, s.hosts, inputs, self.shape.classes, s.head, s.smoothing)
         parameters = torch.stack(
             [Owner.init(supervision, self.owner_widths, torch_generator(seed, "owner")) for seed in self.seeds]
         )

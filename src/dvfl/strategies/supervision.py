@@ -32,13 +32,19 @@ class OwnerPhase:
         gaps: bool = False,
     ) -> None:
         """`variants`: each replica's own settings, of which the owner's rate and dropout may differ. `gaps`: what never
-        came is no number in `joint`, and zero is put in its place."""
+        came is no number in `joint`, and zero is put in its place. Rows of `joint` are the labelled ones, then their
+        copies."""
         self._variants = variants
         self.stack, self._settings = stack, stack.settings
         replicas, rows, self._width = joint.shape
         device = stack.device
         self.rows = LabelledRows(
-            self._prepared(labels), self._settings.validation, self._settings.batch, stack.seeds, device
+            self._prepared(labels),
+            self._settings.validation,
+            self._settings.batch,
+            stack.seeds,
+            device,
+            copies=self._settings.copies,
         )
         if self._settings.standardise:
             self._fit_standardisation(joint)

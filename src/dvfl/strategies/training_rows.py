@@ -38,7 +38,8 @@ class LabelledRows:
 
     A seed has the same order and holds out the same rows in every strategy. Rows may lie in several segments of equal
     length: row i of the first then takes row i of every other along wherever it goes. What does not fill the segments
-    is left out.
+    is left out. Rows may have copies, which lie behind them in the same order, all rows' first copies first: a row that
+    is held out is so with all of them.
     """
 
     def __init__(
@@ -49,8 +50,11 @@ class LabelledRows:
         seeds: Sequence[int],
         device: torch.device,
         segments: int = 1,
+        copies: int = 0,
     ) -> None:
         self.rows = labels.shape[-1] // segments  # of a segment
+        self.entries = labels.shape[-1] * (1 + copies)  # rows and copies
+        self._copies = copies
         self._segments = segments
         self._labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device).flatten()
         first = (torch.arange(len(seeds), device=device) * labels.shape[-1])[:, None]
@@ -59,7 +63,8 @@ class LabelledRows:
         self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
         held = min(round(self.rows * held_out), self.rows - 1)
         shuffles = np.stack([numpy_generator(seed, "held-out").permutation(self.rows) for seed in self._seeds])
-        self._train = np.sort(shuffles[:, held:], 1).astype(np.int32)  # (seeds, rows)
+        train = np.sort(shuffles[:, held:], 1).astype(np.int32)
+        self._train = np.concatenate([train + number * self.rows for number in range(copies + 1)], 1)  # (seeds, rows)
         self.held = (
             self.followed(torch.from_numpy(shuffles[:, :held]).to(device)[self._of]) if held else None
         )  # (replicas, rows)
@@ -68,7 +73,7 @@ class LabelledRows:
         self.iterations = -(-self._train.shape[1] // self._drawn)
 
     def trained_on(self, replica: int) -> Tensor:
-        """The rows that a replica trains on."""
+        """The rows that a replica trains on, and their copies."""
         return torch.from_numpy(self._train[int(self._of[replica])]).to(self._labels.device)
 
     def load(self, feed: Feed, epoch: int) -> None:
@@ -97,6 +102,8 @@ class LabelledRows:
         return rows[..., : rows.shape[-1] // self._segments]
 
     def labels_of(self, rows: Tensor, replicas: slice = slice(None)) -> Tensor:
-        """The labels of rows (replicas, batch) of some replicas."""
+        """The labels of rows or copies (replicas, batch) of some replicas."""
+        if self._copies:
+            rows = rows % self.rows
         places = rows if self._first_label is None else rows + self._first_label[replicas]
         return self._labels.index_select(0, places.flatten()).view(rows.shape)

@@ -31,7 +31,7 @@ class Vafl:
 
     def open(self, training: EndToEnd) -> None:
         self._training, self._requests = training, Requests(training)
-        model, rows = training.model, training.rows.rows
+        model, rows = training.model, training.rows.entries
         # What the host holds of every row: (replicas x rows, latent) a guest.
         self._tables = [torch.zeros(model.replicas * rows, latent, device=model.device) for latent in model.latents]
         self._first_row = (torch.arange(model.replicas, device=model.device) * rows)[:, None]

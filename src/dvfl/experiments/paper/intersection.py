@@ -26,7 +26,12 @@ def _cells(preset: str) -> list[Planned]:
 
 
 def _remarks(results: Results) -> list[str]:
+    copied = [
+        "Preset tuned: dvfl and splitnn-wait both train on labelled rows and on copies of them, which guests warp alike"
+        " by a key that they share; the support vector machine has the rows alone."
+    ]
     return [
+        *(copied if results.preset == "tuned" else []),
         "Labelled rows are drawn anew for every seed; the rest is shuffled and each guest gets a quarter that no other"
         " has. SplitNN trains on the labelled rows alone.",
         "svm is an RBF support vector machine on the pooled pixels of the labelled rows, which no federation has: what"
