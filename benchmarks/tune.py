@@ -9,8 +9,8 @@ all its conditions and seeds on five sixths of the training rows, is scored on t
 data set and its split alone), and appends one line of JSON. `split_seeds` N repeats that on the training rows of N
 splits by the rule `split`, those with the seeds 1000 .. 1000 + N - 1, which no report uses; without it the split is the
 data set's own with the seed 0. Where `split` is "subject", people are held out, else rows. Trials that differ only in
-what replicas of a stack may differ in (learning rates, dropout) run as one stack. Trials that the output already has are
-left out.
+what replicas of a stack may differ in (learning rates, dropout) run as one stack. Trials that the output already has
+are left out.
 """
 
 import argparse
