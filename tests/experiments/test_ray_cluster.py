@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unlucky import Noting, Wrapped, held_on, killed_always, killed_once, refused
+from unlucky import Noting, Wrapped, held_on, killed_always, killed_once, made_here, refused
 
 from dvfl.cli import main
 from dvfl.errors import RunFailed, UserError
@@ -18,7 +18,7 @@ from dvfl.experiments.blocks import BlockFolder, Outcome, Training
 from dvfl.experiments.declared import Source
 from dvfl.experiments.ray_cluster import ray_workers
 from dvfl.experiments.sources import Sources
-from dvfl.experiments.workers import ThisProcess, Workers, complete
+from dvfl.experiments.workers import Workers, complete
 
 FEW = (("epochs", 2),)
 DIGITS = Source("digits")
@@ -57,10 +57,7 @@ def sources() -> Sources:
 @pytest.fixture(scope="module")
 def expected(sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     """What this process makes of the same blocks."""
-    here, folder = ThisProcess("cpu"), BlockFolder(tmp_path_factory.mktemp("blocks"))
-    here.pieces = 4
-    complete(WANTED, "paper", sources, folder, here, Noting())
-    return folder.outcomes
+    return made_here(WANTED, sources, tmp_path_factory.mktemp("blocks"))
 
 
 @pytest.fixture(scope="module")

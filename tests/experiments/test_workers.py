@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from unlucky import Noting, Wrapped, gpus_seen, killed_always, killed_once, refused
+from unlucky import Noting, Wrapped, gpus_seen, killed_always, killed_once, made_here, refused
 
 from dvfl.cli import main
 from dvfl.errors import RunFailed, UserError
@@ -33,10 +33,7 @@ def sources() -> Sources:
 @pytest.fixture(scope="module")
 def expected(sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     """What this process makes of the same blocks."""
-    here, folder = ThisProcess("cpu"), BlockFolder(tmp_path_factory.mktemp("blocks"))
-    here.pieces = 4
-    complete(WANTED, "paper", sources, folder, here, Noting())
-    return folder.outcomes
+    return made_here(WANTED, sources, tmp_path_factory.mktemp("blocks"))
 
 
 def test_a_pool_with_a_worker_killed_gives_the_numbers_of_one_process(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dvfl.errors import UserError
-from dvfl.experiments.blocks import Outcome, Training, Watch
-from dvfl.experiments.workers import Block, Finished, Watcher, Work, Workers
+from dvfl.experiments.blocks import BlockFolder, Outcome, Training, Watch
+from dvfl.experiments.sources import Sources
+from dvfl.experiments.workers import Block, Finished, ThisProcess, Watcher, Work, Workers, complete
 from dvfl.strategies.simulation import Simulation
 
 
@@ -26,6 +27,14 @@ class Noting:
         self.blocks.append(block)
 
     def epoch(self, simulation: Simulation) -> None: ...
+
+
+def made_here(wanted: Sequence[Training], sources: Sources, folder: Path) -> dict[str, Outcome]:
+    """What this process makes of trainings, cut as for many."""
+    here, blocks = ThisProcess("cpu"), BlockFolder(folder)
+    here.pieces = 4
+    complete(wanted, "paper", sources, blocks, here, Noting())
+    return blocks.outcomes
 
 
 class Wrapped:

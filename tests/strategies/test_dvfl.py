@@ -1,82 +1,25 @@
 """The whole simulation: a stack is its replicas, and every kind of federation trains."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
+from replicas import FAULTS, LEARNED, QUICK, SEEDS, SOMETHING, check_replica_is_itself, learned, trained
 from sklearn.decomposition import PCA
-from torch import Tensor, nn
+from torch import nn
 
 from dvfl.data.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.corruption import Corruption
 from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.parties.guest import Guest
-from dvfl.parties.host import Host
-from dvfl.parties.learner import Adam
 from dvfl.parties.outages import Outage, Outages
-from dvfl.parties.warps import Strip
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings
 
-SEEDS = (5, 11)
 Registers = Literal["batch", "row"]
-FAULTS = {
-    "none": NO_FAULTS,
-    "connection": Faults((Fault("connection", 0.3, 0.1),)),
-    "guest": Faults((Fault("guest", 0.3, 0.1),)),
-    "host": Faults((Fault("host", 0.3, 0.1),)),
-    "all": Faults((Fault("connection", 0.3, 0.5), Fault("guest", 0.1, 0.1), Fault("host", 0.3, 0.1))),
-}
 NEVER = 1e-30  # R_u of those that rejoin so rarely that no test lives to see it
-QUICK = Settings(
-    hosts=2,
-    batch=32,
-    guest_epochs=4,
-    host_epochs=8,
-    owner_epochs=15,
-    guest_rule=Adam(1e-2),
-    host_rule=Adam(1e-2),
-    owner_rule=Adam(5e-3),
-    standardise=True,
-    validation=0.0,
-)
-LEARNED = 65  # percent; a guess gets 10
-SOMETHING = 30  # where guests are down most of so short a training
-
-
-def learned(simulation: Dvfl) -> dict[str, Tensor]:
-    """Every party's parameters, (replicas, ..)."""
-    replicas, stack = len(simulation.stack.seeds), simulation.stack
-    parties = {
-        f"guests {group.members}": group.guest.learner.parameters
-        for group in stack.groups
-        if isinstance(group.guest, Guest)
-    }
-    if isinstance(stack.host, Host):
-        parties["hosts"] = stack.host.learner.parameters
-    parties["owner"] = stack.owner.learner.parameters
-    return {name: parameters.clone().unflatten(0, (replicas, -1)) for name, parameters in parties.items()}
-
-
-def trained(data: VerticalData, settings: Settings, seeds: tuple[int, ...] = SEEDS, **options: object) -> Dvfl:
-    simulation = Dvfl(data, settings, seeds, **options)  # type: ignore[arg-type]
-    simulation.run()
-    return simulation
-
-
-def check_replica_is_itself(
-    data: VerticalData, settings: Settings, faults: Faults, number: int, **options: object
-) -> None:
-    stack = trained(data, settings, faults=faults, **options)
-    alone = trained(data, settings, (SEEDS[number],), faults=faults, **options)
-    for name, ours in learned(alone).items():
-        theirs = learned(stack)[name][number]
-        assert (ours[0] - theirs).norm() <= 1e-4 * theirs.norm(), name
-    assert alone.scores()[0] == stack.scores()[number]
 
 
 @pytest.mark.parametrize(
@@ -362,57 +305,3 @@ def test_settings_that_cannot_be_trained_are_refused(
 def test_labels_of_one_class_are_refused(digits: VerticalData) -> None:
     with pytest.raises(UserError, match="one class only"):
         Dvfl(replace(digits, y_train=np.zeros_like(digits.y_train)), QUICK, SEEDS)
-
-
-CONTRASTING = replace(QUICK, guest_objective="simclr", host_objective="simclr", batch=100)
-
-
-def as_images(data: VerticalData) -> VerticalData:
-    """The digits' strips as what they are: two rows of eight pixels."""
-    strips = [Strip(2, 8, 2 * number, 8) for number in range(len(data.guests))]
-    pairs = zip(data.guests, strips, strict=True)
-    return replace(data, guests=tuple(replace(guest, image=strip) for guest, strip in pairs))
-
-
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [("none", {"hosts": 0, "host_objective": "reconstruction"}), ("all", {}), ("all", {"registers": "row"})],
-    ids=str,
-)
-def test_a_replica_that_learns_by_simclr_is_that_seed_trained_alone(
-    digits: VerticalData, kind: str, change: dict[str, Any]
-) -> None:
-    data = digits if change else as_images(digits)
-    check_replica_is_itself(data, replace(CONTRASTING, guest_dropout=0.3, **change), FAULTS[kind], 1)
-
-
-def test_digits_are_learned_by_simclr_of_guests_and_of_hosts(digits: VerticalData) -> None:
-    for data in (digits, as_images(digits)):
-        simulation = trained(data, replace(CONTRASTING, guest_epochs=8))
-        assert simulation.scores().min() > LEARNED
-        for losses in (simulation.guests.losses, simulation.hosts.losses):
-            assert float(losses[-1].mean()) < float(losses[0].mean())
-
-
-def test_guests_that_are_no_networks_stand_beside_those_that_learn_by_simclr(digits: VerticalData) -> None:
-    encoders = [PCA(4), nn.Sequential(nn.Linear(16, 7), nn.Tanh()), None, None]
-    simulation = trained(digits, CONTRASTING, encoders=encoders)
-    assert simulation.stack.latents[:2] == (4, 7)
-    assert simulation.scores().min() > SOMETHING
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"guest_noise": 0.1}, "guest_noise 0.1 does not go with guest_objective simclr"),
-        ({"temperature": 0.01}, "temperature 0.01: 0.05 or more"),
-        ({"batch": 1}, "batch 1: SimCLR"),
-        ({"hosts": 0}, "host_objective simclr: there is no host that learns"),
-        ({"host_model": "concatenate"}, "host_objective simclr: there is no host that learns"),
-        ({"guest_objective": "clr"}, "guest_objective clr: reconstruction or simclr is right"),
-    ],
-    ids=str,
-)
-def test_what_simclr_cannot_go_with_is_said(digits: VerticalData, change: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        Dvfl(digits, replace(CONTRASTING, **change), SEEDS)

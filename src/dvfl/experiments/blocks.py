@@ -29,6 +29,7 @@ from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings
 from dvfl.strategies.simulation import Simulation, megabytes_sent_per_guest
 
 _FLOAT = 4  # bytes
+_PARTY = 24 << 20  # bytes: parameters, moments, gradients and a round's intermediate values
 _SHARE = {"cuda": 0.85, "cpu": 0.4}  # of the memory (on a GPU: of what is free) that a block may take
 # A stack agrees on one thing for all its replicas, or nothing is gained by one.
 _ALONE = ("fedvs", *REFERENCES)
@@ -195,7 +196,7 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
     """About what one replica takes in memory at its peak; `own_data`: its tables are its own."""
     widths = sizes(data.sizes, [guest.columns for guest in data.guests], settings.w_g, settings.w_h)
     joint, rows = sum(widths.guest_latent), data.rows
-    batches = 24 << 20  # parameters, moments, gradients and a round's intermediate values
+    batches = _PARTY
     if own_data:
         batches += 3 * sum(guest.columns for guest in data.guests) * rows * _FLOAT  # training, labelled and test rows
     if isinstance(settings, FedVSSettings):  # shares of all columns and weights at all guests, cut into limbs
@@ -214,7 +215,7 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
     columns = sum(guest.columns for guest in data.guests)
     compared = len(data.guests) * copies + 8 * columns if settings.guest_objective == "simclr" else 0
     compared += settings.hosts * (copies + 8 * joint) if settings.host_objective == "simclr" else 0
-    return settings.hosts * (24 << 20) + batches + max(history, owner) + copies * compared * _FLOAT
+    return settings.hosts * _PARTY + batches + max(history, owner) + copies * compared * _FLOAT
 
 
 def _most_at_once(training: Training, preset_name: str, sources: Sources, memory: float) -> int:

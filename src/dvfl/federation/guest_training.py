@@ -15,6 +15,7 @@ from dvfl.federation.plan import Plan
 from dvfl.parties.augmentation import Augmentation, table_copies
 from dvfl.parties.guest import Guest
 from dvfl.parties.networks import guest_objective
+from dvfl.parties.objectives import temperature_of
 from dvfl.parties.randomness import PATTERNS, batches, numpy_generator, patterns, torch_generator
 from dvfl.parties.schedules import rates
 
@@ -50,7 +51,11 @@ class GuestTraining:
                 " the table from when the federation was made is right"
             )
         objective = guest_objective(
-            plan.sizes, self._number, planned.columns, unit=planned.unit, temperature=plan.guest_temperature
+            plan.sizes,
+            self._number,
+            planned.columns,
+            unit=planned.unit,
+            temperature=temperature_of(plan.guest_objective, plan.temperature),
         )
         parameters = objective.init(torch_generator(plan.seed, "guest", self._number))[None]
         self.guest = Guest(objective, parameters, plan.guest_rule)

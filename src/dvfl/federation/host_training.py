@@ -15,6 +15,7 @@ from dvfl.federation.wire import BadMessage, Encodings
 from dvfl.parties.augmentation import TableCopies, table_copies
 from dvfl.parties.host import Host
 from dvfl.parties.networks import host_objective
+from dvfl.parties.objectives import temperature_of
 from dvfl.parties.randomness import PATTERNS, numpy_generator, torch_generator
 from dvfl.parties.row_registers import HostTable, RowRegister
 from dvfl.parties.schedules import rates
@@ -28,7 +29,9 @@ class HostTraining:
     def __init__(self, name: str, plan: Plan, storage: Storage, *, fresh: bool) -> None:
         self._plan, self._name = plan, name
         latents, number = plan.sizes.guest_latent, plan.hosts.index(name)
-        objective = host_objective(plan.sizes, sum(latents), temperature=plan.host_temperature)
+        objective = host_objective(
+            plan.sizes, sum(latents), temperature=temperature_of(plan.host_objective, plan.temperature)
+        )
         parameters = Host.init(objective, latents, torch_generator(plan.seed, "host", number))[None]
         self.host = Host(objective, latents, parameters, plan.host_rule)
         self.torn: list[str] = []  # guests whose table did not outlive the last process

@@ -71,16 +71,6 @@ class Plan:
         return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h)
 
     @property
-    def guest_temperature(self) -> float | None:
-        """Of the guests' objective; None where it has none."""
-        return self.temperature if self.guest_objective == "simclr" else None
-
-    @property
-    def host_temperature(self) -> float | None:
-        """Likewise, of the hosts'."""
-        return self.temperature if self.host_objective == "simclr" else None
-
-    @property
     def host_steps(self) -> int:
         """A host's budget."""
         return self.host_epochs * -(-self.slots // self.batch)

@@ -5,12 +5,13 @@ SimCLR: Chen, Kornblith, Norouzi and Hinton, "A simple framework for contrastive
 """
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from dvfl.parties.modules import Net
-from dvfl.parties.objectives import Learned
+from dvfl.parties.objectives import Learned, encoded, learned
 
 LEAST_TEMPERATURE = 0.05  # below it single precision no longer holds the exponentials
 
@@ -40,7 +41,7 @@ class Contrastive:
         return torch.cat([self.encoder.init(generator), self.projector.init(generator)])
 
     def encode(self, flat: Tensor, x: Tensor) -> Tensor:
-        return self.encoder.forward(flat[:, : self.encoder.size], x)[-1].detach()
+        return encoded(self.encoder, flat, x)
 
     def learn(
         self,
@@ -52,15 +53,8 @@ class Contrastive:
         counted: Tensor | None = None,
         to_input: bool = False,
     ) -> Learned:
-        cut = self.encoder.size
-        encoder, projector = flat[:, :cut], flat[:, cut:]
-        down = self.encoder.forward(encoder, x)
-        up = self.projector.forward(projector, down[-1].detach())
-        loss, dy = nt_xent(up[-1].detach(), self.temperature)
-        dz = self.projector.backward(projector, up, dy, gradient[:, cut:], to_input=True)
-        assert dz is not None
-        dx = self.encoder.backward(encoder, down, dz, gradient[:, :cut], to_input=to_input)
-        return Learned(down[-1].detach(), loss, dx)
+        judge = partial(nt_xent, temperature=self.temperature)
+        return learned(self.encoder, self.projector, flat, x, gradient, judge, to_input=to_input)
 
 
 def nt_xent(z: Tensor, temperature: float) -> tuple[Tensor, Tensor]:

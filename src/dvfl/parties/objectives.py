@@ -1,5 +1,6 @@
 """What a party learns from: label-free objectives for guests and hosts, supervised ones for the owner."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
 import torch
@@ -69,7 +70,7 @@ class Reconstruction:
         return torch.cat([self.encoder.init(generator), self.decoder.init(generator)])
 
     def encode(self, flat: Tensor, x: Tensor) -> Tensor:
-        return self.encoder.forward(flat[:, : self.encoder.size], x)[-1].detach()
+        return encoded(self.encoder, flat, x)
 
     def reconstruct(self, flat: Tensor, x: Tensor) -> Tensor:
         """What the decoder makes of the encoding of `x`."""
@@ -85,23 +86,50 @@ class Reconstruction:
         counted: Tensor | None = None,
         to_input: bool = False,
     ) -> Learned:
-        cut = self.encoder.size
-        encoder, decoder = flat[:, :cut], flat[:, cut:]
-        down = self.encoder.forward(encoder, x)
-        up = self.decoder.forward(decoder, down[-1].detach())
-        made, aim = up[-1].detach(), x if target is None else target
-        if counted is None:
-            loss, dy = squared_error(made, aim)
-        else:
+        aim = x if target is None else target
+
+        def against_aim(made: Tensor) -> tuple[Tensor, Tensor]:
+            if counted is None:
+                return squared_error(made, aim)
             error = made - aim
             error.masked_fill_(~counted, 0)  # not a product: what is not counted may be no number
             share = 1 / counted.sum((1, 2)).clamp_(min=1)
             loss = error.square().sum((1, 2)) * share
-            dy = error.mul_(2 * share[:, None, None])
-        dz = self.decoder.backward(decoder, up, dy, gradient[:, cut:], to_input=True)
-        assert dz is not None
-        dx = self.encoder.backward(encoder, down, dz, gradient[:, :cut], to_input=to_input)
-        return Learned(down[-1].detach(), loss, dx)
+            return loss, error.mul_(2 * share[:, None, None])
+
+        return learned(self.encoder, self.decoder, flat, x, gradient, against_aim, to_input=to_input)
+
+
+def encoded(encoder: Net, flat: Tensor, x: Tensor) -> Tensor:
+    """What an encoder whose parameters are the first of `flat` makes of `x`."""
+    return encoder.forward(flat[:, : encoder.size], x)[-1].detach()
+
+
+def learned(
+    encoder: Net,
+    after: Net,
+    flat: Tensor,
+    x: Tensor,
+    gradient: Tensor,
+    judge: Callable[[Tensor], tuple[Tensor, Tensor]],
+    *,
+    to_input: bool,
+) -> Learned:
+    """An encoder and a network after it, forward and back; `judge` gives the loss of their output and its gradient."""
+    cut = encoder.size
+    first, second = flat[:, :cut], flat[:, cut:]
+    down = encoder.forward(first, x)
+    up = after.forward(second, down[-1].detach())
+    loss, dy = judge(up[-1].detach())
+    dz = after.backward(second, up, dy, gradient[:, cut:], to_input=True)
+    assert dz is not None
+    dx = encoder.backward(first, down, dz, gradient[:, :cut], to_input=to_input)
+    return Learned(down[-1].detach(), loss, dx)
+
+
+def temperature_of(objective: ObjectiveName, temperature: float) -> float | None:
+    """The temperature of an objective that has one."""
+    return temperature if objective == "simclr" else None
 
 
 class Supervision(Protocol):

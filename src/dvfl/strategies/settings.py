@@ -78,16 +78,6 @@ class Settings(_Plain):
     head: tuple[int, ...] | None = None  # hidden widths of the owner's network; None: the sizing rule's
 
     @property
-    def guest_temperature(self) -> float | None:
-        """Of the guests' objective; None where it has none."""
-        return self.temperature if self.guest_objective == "simclr" else None
-
-    @property
-    def host_temperature(self) -> float | None:
-        """Likewise, of the hosts'."""
-        return self.temperature if self.host_objective == "simclr" else None
-
-    @property
     def communicated(self) -> int:
         """Number of epochs in which encodings are pushed."""
         return self.guest_epochs // self.period

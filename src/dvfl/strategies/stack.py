@@ -15,6 +15,7 @@ from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Learner
 from dvfl.parties.modules import ModuleNet
 from dvfl.parties.networks import guest_objective, host_objective, own_objective, owner_supervision
+from dvfl.parties.objectives import temperature_of
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import Sizes, sizes
@@ -188,7 +189,7 @@ class Stack:
         if given is not None and not isinstance(given, nn.Module):
             latent = _probe(given, columns)
             return GuestGroup(members, FittedGuest(given, latent), latent)
-        temperature = self.settings.guest_temperature
+        temperature = temperature_of(self.settings.guest_objective, self.settings.temperature)
         if isinstance(given, nn.Module):
             objective = own_objective(ModuleNet(given, columns), unit=unit, temperature=temperature)
         else:
@@ -208,7 +209,10 @@ class Stack:
         if self.settings.host_model == "concatenate":
             return ConcatenatingHost(self.latents, self.device)
         objective = host_objective(
-            self.sizes, self.joint, known_encoders=known_encoders, temperature=self.settings.host_temperature
+            self.sizes,
+            self.joint,
+            known_encoders=known_encoders,
+            temperature=temperature_of(self.settings.host_objective, self.settings.temperature),
         )
         parameters = torch.stack(
             [
