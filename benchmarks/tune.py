@@ -162,7 +162,7 @@ def main() -> None:
     arguments = parser.parse_args()
     read = functools.cache(functools.partial(held_out, data_dir=arguments.data_dir))
     done = arguments.out.read_text().splitlines() if arguments.out.exists() else []
-    known = [json.loads(line) for line in done]
+    known = [json.loads(text) for text in done]
     stacks: dict[str, list[tuple[dict[str, Any], AnySettings]]] = {}
     for trial in json.loads(arguments.trials.read_text()):
         if any(all(line.get(key) == value for key, value in trial.items()) for line in known):
