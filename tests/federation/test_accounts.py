@@ -37,18 +37,30 @@ def test_every_subject_of_the_host_is_open_to_one_party_alone(names: list[str]) 
     imported = {}
     for party in (owner, *guests):
         for service in accounts[party]["imports"]:
-            assert service["service"]["account"] == host
-            imported[service["service"]["subject"]] = [party]
+            if service["service"]["account"] == host:
+                imported[service["service"]["subject"]] = [party]
     assert imported == exports
     for guest in guests:
         wanted = {"push": f"push.{guest}", "hello": f"hello.{guest}"}
         assert {entry["to"]: entry["service"]["subject"] for entry in accounts[guest]["imports"]} == wanted
 
 
-def test_only_the_host_has_streams_and_no_party_exports_anything_else() -> None:
+@given(st.lists(NAMES, min_size=3, max_size=8, unique=True))
+def test_the_owner_alone_reaches_guests_and_there_one_subject(names: list[str]) -> None:
+    host, owner, *guests = names
+    accounts = config(site(tuple(guests), host=host, owner=owner))["accounts"]
+    for guest in guests:
+        assert accounts[guest]["exports"] == [{"service": "align", "accounts": [owner]}]
+        assert {entry["service"]["account"] for entry in accounts[guest]["imports"]} == {host}
+    reached = {e["to"]: e["service"] for e in accounts[owner]["imports"] if e["service"]["account"] != host}
+    assert reached == {f"align.{guest}": {"account": guest, "subject": "align"} for guest in guests}
+    assert "imports" not in accounts[host]
+
+
+def test_only_the_host_has_streams_and_the_owner_exports_nothing() -> None:
     accounts = config(site())["accounts"]
     assert [party for party, account in accounts.items() if "jetstream" in account] == ["host-1"]
-    assert [party for party, account in accounts.items() if "exports" in account] == ["host-1"]
+    assert [party for party, account in accounts.items() if "exports" in account] == ["host-1", "guest-1", "guest-2"]
 
 
 def test_each_account_has_one_user_and_that_is_the_name_in_its_certificate() -> None:

@@ -10,7 +10,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dvfl.errors import UserError
-from dvfl.federation.fields import Age, Count, Document, Flag, Floats, Loss, Marks, Name, Seconds, Slots, Text, schema
+from dvfl.federation.fields import (
+    Age,
+    Count,
+    Document,
+    Flag,
+    Floats,
+    Loss,
+    Marks,
+    Name,
+    Octets,
+    Seconds,
+    Slots,
+    Text,
+    schema,
+)
 from dvfl.federation.wire import (
     TO,
     Chunk,
@@ -65,6 +79,7 @@ def messages(draw: st.DrawFn, kind: type) -> Any:
             np.float32, (rows, width), elements=st.floats(allow_nan=False, allow_infinity=False, width=32)
         ),
         Marks: arrays.arrays(np.uint8, (rows, guests), elements=st.integers(0, 1)),
+        Octets: arrays.arrays(np.uint8, st.integers(1, 100)),
     }
     hints = get_type_hints(kind, include_extras=True)
     fields = {name: draw(values[hint]) for name, hint in hints.items() if hint in values}

@@ -214,6 +214,72 @@ def test_a_guest_cannot_empty_even_its_own_stream(brokered: "Brokered") -> None:
     run(attempt())
 
 
+# Owner and guest, past the host.
+
+
+def test_nobody_but_the_owner_reaches_a_guest(brokered: "Brokered") -> None:
+    heard: list[Msg] = []
+
+    async def answer(message: Msg) -> None:
+        heard.append(message)
+        await message.respond(b"of guest-2")
+
+    async def attempt() -> None:
+        async with brokered.connected("guest-2") as guest, brokered.connected("owner") as owner:
+            await guest.subscribe("align", cb=answer)
+            await brokered.flushed(guest)
+            assert (await owner.request("align.guest-2", b"asked", timeout=2)).data == b"of guest-2"
+            for party in ("guest-1", "host-1"):
+                async with brokered.connected(party) as client:
+                    for subject in ("align", "align.guest-2", "guest-2.align"):
+                        with pytest.raises((NoRespondersError, TimeoutError)):
+                            await client.request(subject, b"forged", timeout=0.3)
+            await brokered.flushed(guest)
+        assert [message.data for message in heard] == [b"asked"]
+
+    run(attempt())
+
+
+def test_the_owner_cannot_have_a_guests_answer_go_elsewhere(brokered: "Brokered") -> None:
+    async def answer(message: Msg) -> None:
+        await message.respond(b"of guest-1")
+
+    async def attempt() -> None:
+        async with guarded(brokered) as (host, heard), brokered.connected("guest-1") as guest:
+            await guest.subscribe("align", cb=answer)
+            await brokered.flushed(guest)
+            async with brokered.connected("owner") as owner:
+                for subject in ("push.guest-2", "hello.guest-2", "push", "hello", DELETE, PURGE):
+                    await owner.publish("align.guest-1", b"asked", reply=subject)
+                await settled(brokered, owner, host, heard, 0)
+
+    run(attempt())
+
+
+def test_nobody_hears_what_passes_between_owner_and_guest(brokered: "Brokered") -> None:
+    caught: list[Msg] = []
+
+    async def catch(message: Msg) -> None:
+        caught.append(message)
+
+    async def answer(message: Msg) -> None:
+        await message.respond(b"answered")
+
+    async def attempt() -> None:
+        async with brokered.connected("guest-1") as spy, brokered.connected("guest-2") as guest:
+            for subject in (">", "align.>", "_INBOX.>", "_R_.>"):
+                await spy.subscribe(subject, cb=catch)
+            await guest.subscribe("align", cb=answer)
+            await brokered.flushed(spy, guest)
+            async with brokered.connected("owner") as owner:
+                for _ in range(5):
+                    await owner.request("align.guest-2", SECRET, timeout=2)
+            await brokered.flushed(spy)
+        assert not caught
+
+    run(attempt())
+
+
 # Too much.
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dvfl.errors import UserError
 from dvfl.federation.authority import dns_name
@@ -18,6 +19,7 @@ LOG_BYTES = 10 << 20
 STORE_BYTES = 1 << 40
 
 TELL, COLLECT = "owner.tell", "owner.collect"  # where the owner's requests arrive in the host's account
+ALIGN = "align"  # where they arrive in a guest's, past the host
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,17 @@ def hello_subject(guest: str) -> str:
     return f"hello.{guest}"
 
 
+def align_subject(guest: str) -> str:
+    """Where the owner, in its own account, reaches a guest."""
+    return f"align.{guest}"
+
+
 def server_config(site: Site) -> str:
     """The broker's configuration. It is JSON, which NATS servers read, so that no path can break out of its quotes.
 
     A guest has the two subjects `push` and `hello`, the owner `tell` and `collect`; each leads to one subject of the
-    host's account that no other account has. Nothing else crosses: not even reply subjects, which a NATS server does
-    not check inside an account.
+    host's account that no other account has. In every guest's account the owner, and nobody else, reaches `align`.
+    Nothing else crosses: not even reply subjects, which a NATS server does not check inside an account.
     """
     host, port = site.address()
     folder = site.folder.absolute()
@@ -128,10 +135,16 @@ def _accounts(site: Site) -> dict[str, object]:
             for subject in services.values()
         ],
     }
-    return {site.host: host, **{party: _visitor(party, services, site) for party, services in inside.items()}}
+    visitors = {party: _visitor(party, services, site) for party, services in inside.items()}
+    for guest in site.guests:
+        visitors[guest]["exports"] = [{"service": ALIGN, "accounts": [site.owner]}]
+        visitors[site.owner]["imports"].append(
+            {"service": {"account": guest, "subject": ALIGN}, "to": align_subject(guest)}
+        )
+    return {site.host: host, **visitors}
 
 
-def _visitor(party: str, services: Mapping[str, str], site: Site) -> dict[str, object]:
+def _visitor(party: str, services: Mapping[str, str], site: Site) -> dict[str, Any]:
     return {
         "users": [{"user": dns_name(party, site.federation)}],
         "limits": {"max_connections": MAX_CONNECTIONS},

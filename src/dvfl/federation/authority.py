@@ -51,9 +51,9 @@ def make_key() -> ec.EllipticCurvePrivateKey:
 def make_authority(federation: str, now: datetime) -> Authority:
     """A new authority for a federation; its certificate is signed by itself."""
     key = make_key()
-    subject = _subject("authority", federation)
+    about = subject("authority", federation)
     certificate = (
-        _certificate(subject, subject, authority_name(federation), key.public_key())
+        _certificate(about, about, authority_name(federation), key.public_key())
         .not_valid_before(now - _SLACK)
         .not_valid_after(now + timedelta(days=AUTHORITY_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -66,7 +66,7 @@ def make_authority(federation: str, now: datetime) -> Authority:
 def make_request(party: str, role: Role, federation: str, key: ec.EllipticCurvePrivateKey) -> bytes:
     """What a party sends to the owner for a certificate, as PEM: its name, its role and its public key."""
     name = x509.SubjectAlternativeName([x509.DNSName(dns_name(party, federation))])
-    request = x509.CertificateSigningRequestBuilder().subject_name(_subject(party, federation, role))
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject(party, federation, role))
     return request.add_extension(name, critical=False).sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
@@ -96,7 +96,7 @@ def issue(
     issuer = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return (
         _certificate(
-            _subject(party, federation, role), authority.certificate.subject, dns_name(party, federation), public
+            subject(party, federation, role), authority.certificate.subject, dns_name(party, federation), public
         )
         .not_valid_before(now - _SLACK)
         .not_valid_after(min(now + timedelta(days=days), ends))
@@ -132,7 +132,7 @@ def requested_key(request: bytes, party: str, role: Role, federation: str) -> ec
     if asked != [dns_name(party, federation)]:
         shown = ascii(", ".join(asked))[:200]  # the sender's own words: no line ends or terminal codes from there
         raise UserError(f"{wrong} asks for {shown}; '{dns_name(party, federation)}' is right")
-    if read.subject != _subject(party, federation, role):
+    if read.subject != subject(party, federation, role):
         raise UserError(f"{wrong} has the right name, but is not that of a {role}; the role in the federation is right")
     if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP256R1):
         raise UserError(f"{wrong} has a key of another kind; an ECDSA key on P-256 is right")
@@ -153,7 +153,8 @@ def _certificate(
     )
 
 
-def _subject(party: str, federation: str, role: Role | None = None) -> x509.Name:
+def subject(party: str, federation: str, role: Role | None = None) -> x509.Name:
+    """What a certificate says of its holder beside the name."""
     # The broker maps the DNS name to an account, but passes over certificates without a subject. A common name has at
     # most 64 characters, so the whole name does not always fit.
     fields = [(NameOID.ORGANIZATION_NAME, federation), (NameOID.ORGANIZATIONAL_UNIT_NAME, role)]

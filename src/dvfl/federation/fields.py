@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dvfl.errors import UserError
 
 MAX_GUESTS = 1024
-MAX_LENGTH = 65_536  # of an axis
+MAX_LENGTH = 65_536  # of an axis, where nothing else is said
+MAX_OCTETS = 720 * 1024  # of a sealed message's content
 MAX_TEXT = 256  # characters
 MAX_PLAN = 49_152  # characters
 
@@ -41,6 +42,7 @@ class Array:
     axes: tuple[str, ...]
     holds: Callable[[NDArray[Any]], bool]
     wanted: str
+    longest: int = MAX_LENGTH  # of an axis
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,10 @@ def _finite(values: NDArray[Any]) -> bool:
     return bool(np.isfinite(values).all())
 
 
+def _any(values: NDArray[Any]) -> bool:
+    return True
+
+
 def _binary(values: NDArray[Any]) -> bool:
     return bool(values.max() <= 1)
 
@@ -149,3 +155,4 @@ Loss = Annotated[float | None, optional(_number(-sys.float_info.max))]
 Slots = Annotated[NDArray[np.int32], Array("int32", ("rows",), _distinct, "distinct and not negative")]
 Floats = Annotated[NDArray[np.float32], Array("float32", ("rows", "width"), _finite, "finite")]
 Marks = Annotated[NDArray[np.uint8], Array("uint8", ("rows", "guests"), _binary, "0 or 1")]
+Octets = Annotated[NDArray[np.uint8], Array("uint8", ("octets",), _any, "octets", MAX_OCTETS)]

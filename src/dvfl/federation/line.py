@@ -21,6 +21,9 @@ class GuestLine(Protocol):
     async def flushed(self) -> bool:
         """Waits until everything pushed is acknowledged or lost; whether nothing was lost."""
 
+    async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        """Answers the owner's requests that come by this host, through losses of the connection as well."""
+
 
 class Post(NamedTuple):
     """What a host read from one guest's stream."""
@@ -48,3 +51,5 @@ class OwnerLine(Protocol):
 
     async def tell(self, data: bytes) -> bytes | None: ...
     async def collect(self, data: bytes) -> bytes | None: ...
+    async def letter(self, guest: str, data: bytes) -> bytes | None:
+        """Asks a guest by way of this host; it carries what it cannot read."""

@@ -13,6 +13,7 @@ from dvfl.federation.fields import (
     Loss,
     Marks,
     Name,
+    Octets,
     Seconds,
     Slots,
     Text,
@@ -166,13 +167,51 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Introduce:
+    """Owner to guest, by any host: who asks, and the key for what it seals (`sealing`)."""
+
+    session: Text
+    key: Text  # 32 bytes in hexadecimal
+    certificate: Document  # DER in base64
+    signature: Text  # in hexadecimal
+
+
+@dataclass(frozen=True, slots=True)
+class Introduced:
+    """Guest to owner: the same of itself."""
+
+    session: Text
+    key: Text
+    certificate: Document
+    signature: Text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Letter:
+    """Owner to guest: a sealed question of alignment."""
+
+    session: Text
+    content: Octets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reply:
+    """Guest to owner: its sealed answer."""
+
+    session: Text
+    content: Octets
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
-    """Host to anyone: no, and why."""
+    """No, and why: from a host to anyone, from a guest to the owner."""
 
     reason: Text
 
 
-Message = Encodings | Hello | Welcome | Tell | Status | Collect | Chunk | Refused
+Message = (
+    Encodings | Hello | Welcome | Tell | Status | Collect | Chunk | Introduce | Introduced | Letter | Reply | Refused
+)
 
 # To whom each kind goes. Refused alone may go to anyone, and has no arrays. What goes to a guest has none of floats.
 TO: dict[type, Role] = {
@@ -183,4 +222,8 @@ TO: dict[type, Role] = {
     Status: "owner",
     Collect: "host",
     Chunk: "owner",
+    Introduce: "guest",
+    Introduced: "owner",
+    Letter: "guest",
+    Reply: "owner",
 }

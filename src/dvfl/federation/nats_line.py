@@ -15,6 +15,7 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
+from dvfl.federation.accounts import align_subject
 from dvfl.federation.credentials import client_options
 from dvfl.federation.line import REQUEST_S, Post
 from dvfl.federation.streams import drop_other_streams, ensure_stream, stream_name
@@ -108,6 +109,14 @@ class Connection:
         return None
 
 
+def _responding(answer: Callable[[bytes], Awaitable[bytes]]) -> Callable[[Msg], Awaitable[None]]:
+    async def respond(message: Msg) -> None:
+        with suppress(*_TROUBLE):
+            await message.respond(await answer(message.data))
+
+    return respond
+
+
 def _bytes(client: Client | None) -> Counter[str]:
     stats = client.stats if client is not None else {"out_bytes": 0, "in_bytes": 0}
     return Counter(bytes_sent=stats["out_bytes"], bytes_received=stats["in_bytes"])
@@ -152,6 +161,9 @@ class NatsGuestLine:
     async def flushed(self) -> bool:
         return all([await self._under_way.popleft() for _ in range(len(self._under_way))])
 
+    async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        await self._connection.serve(subject, _responding(answer))
+
     async def _pushed(self, data: bytes) -> bool:
         reply = await self._connection.request("push", data)
         if reply is None:
@@ -191,11 +203,7 @@ class NatsHostLine:
         return True
 
     async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        async def respond(message: Msg) -> None:
-            with suppress(*_TROUBLE):
-                await message.respond(await answer(message.data))
-
-        await self._connection.serve(subject, respond)
+        await self._connection.serve(subject, _responding(answer))
 
     async def _fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         if self._connection.client is None:
@@ -250,3 +258,6 @@ class NatsOwnerLine:
 
     async def collect(self, data: bytes) -> bytes | None:
         return await self._connection.request("collect", data)
+
+    async def letter(self, guest: str, data: bytes) -> bytes | None:
+        return await self._connection.request(align_subject(guest), data)

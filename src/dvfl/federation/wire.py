@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dvfl.federation.fields import MAX_LENGTH, BadMessage, Schema, believed, check_name, schema
+from dvfl.federation.fields import BadMessage, Schema, believed, check_name, schema
 from dvfl.federation.messages import (
     TO,
     Chunk,
@@ -23,8 +23,12 @@ from dvfl.federation.messages import (
     Encodings,
     GuestSeen,
     Hello,
+    Introduce,
+    Introduced,
+    Letter,
     Message,
     Refused,
+    Reply,
     Role,
     Status,
     Sweep,
@@ -42,8 +46,12 @@ __all__ = [
     "Encodings",
     "GuestSeen",
     "Hello",
+    "Introduce",
+    "Introduced",
+    "Letter",
     "Message",
     "Refused",
+    "Reply",
     "Role",
     "Status",
     "Sweep",
@@ -174,8 +182,8 @@ def _read_shapes(described: Any, rules: Schema) -> list[list[int]]:
         if type(shape) is not list or len(shape) != len(rule.axes):
             raise BadMessage(f"{name} does not have the axes {', '.join(rule.axes)}")
         for axis, length in zip(rule.axes, shape, strict=True):
-            if type(length) is not int or not 1 <= length <= MAX_LENGTH:
-                raise BadMessage(f"{name}: {axis} is not a length from 1 to {MAX_LENGTH}")
+            if type(length) is not int or not 1 <= length <= rule.longest:
+                raise BadMessage(f"{name}: {axis} is not a length from 1 to {rule.longest}")
             if lengths.setdefault(axis, length) != length:
                 raise BadMessage(f"{name}: {axis} does not agree with the other arrays")
         shapes.append(shape)
