@@ -1,0 +1,1 @@
+"""Private alignment: from ids that nobody may show to slots that say nothing."""
