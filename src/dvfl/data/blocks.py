@@ -61,6 +61,30 @@ def open_blocks(
     return TableFile(path, id_column, kinds), ids
 
 
+def read_ids(path: Path, id_column: str) -> pa.ChunkedArray:
+    """The ids of a table's rows alone."""
+    suffix = check_file(path)
+    with _reading(path, suffix):
+        if suffix == ".parquet":
+            with pq.ParquetFile(path) as file:
+                _check_names(path, id_column, [n for n in file.schema_arrow.names if not _UNNAMED_INDEX.fullmatch(n)])
+                ids = file.read([id_column]).column(0)
+        else:
+            ids = _text_ids(path, suffix, id_column)
+    if len(ids) == 0:
+        raise UserError(f"{path} has a header but no rows")
+    return ids
+
+
+def _text_ids(path: Path, suffix: str, id_column: str) -> pa.ChunkedArray:
+    chunks = []
+    for batch in text_blocks(path, suffix):
+        if not chunks:
+            _check_names(path, id_column, batch.schema.names)
+        chunks.append(batch.column(id_column))
+    return pa.chunked_array(chunks)
+
+
 Surveyed = tuple[dict[str, Kind], pa.ChunkedArray]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -46,7 +47,8 @@ class AlignmentService:
         self.owner, self._own, self._lines, self._here = owner, own, lines, here
         self._deadline_s, self._drop = deadline_s, drop
         self._guests = [party for party in owner.parties if party != own.party]
-        self._heard = dict.fromkeys(self._guests, here.awake_s())
+        self._heard = dict.fromkeys(self._guests, 0.0)  # when each last said something, or was first asked
+        self._asking: Counter[str] = Counter()  # tasks under way
         self._seals: dict[str, tuple[str, Seal]] = {}
         self._introducing = {guest: asyncio.Lock() for guest in self._guests}
         self._lock = asyncio.Lock()  # one takes or gives at a time
@@ -94,14 +96,19 @@ class AlignmentService:
     async def _answered(self, guest: str, task: Task) -> bytes:
         """Asks until there is an answer, by one host after the other."""
         content = task_bytes(task)
+        if not self._asking[guest]:
+            self._heard[guest] = self._here.awake_s()
+        self._asking[guest] += 1
         while True:
             for host in self._lines:
                 answer = await self._asked(guest, host, content)
-                if answer is not None and answer.outcome is Outcome.DONE:
+                if answer is None or answer.outcome is Outcome.WAIT:
+                    continue
+                self._asking[guest] -= 1
+                if answer.outcome is Outcome.DONE:
                     return answer.content
-                if answer is not None and answer.outcome is Outcome.REFUSED:
-                    reason = answer.content.decode(errors="replace")
-                    raise RunFailed(f"{guest} cannot do what alignment asks of it: {reason}; one version for all is right")
+                reason = answer.content.decode(errors="replace")
+                raise RunFailed(f"{guest} cannot do what alignment asks of it: {reason}; one version for all is right")
             await asyncio.sleep(_AGAIN_S)
 
     async def _asked(self, guest: str, host: str, content: bytes) -> Answer | None:
@@ -154,6 +161,8 @@ class AlignmentService:
         while True:
             await asyncio.sleep(_LOOK_S)
             now = self._here.awake_s()
-            silent = [guest for guest, heard in self._heard.items() if now - heard > self._deadline_s]
+            silent = [
+                guest for guest in self._guests if self._asking[guest] and now - self._heard[guest] > self._deadline_s
+            ]
             if silent:
                 raise Silent(silent)

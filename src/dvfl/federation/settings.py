@@ -7,6 +7,7 @@ from typing import Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from dvfl.align.ids import Case
 from dvfl.data.targets import Task
 from dvfl.errors import UserError
 from dvfl.federation.configuration import load, read
@@ -21,6 +22,7 @@ from dvfl.parties.schedules import Schedule
 FEDERATION, PARTY = "federation.toml", "party.toml"
 INVITATION, REQUEST = "invitation.toml", "request.toml"  # what a real federation begins with
 RuleName = Literal["adam", "sgd"]
+Way = Literal["union", "star", "given"]  # given: every party has its slots.parquet from elsewhere
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,22 @@ class Deadlines:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """How ids become slots (docs/alignment.md)."""
+
+    way: Way = "union"
+    case: Case = "keep"  # fold: A and a are one id
+    pad: int = 1  # every party rounds the number of its rows up to a multiple of it
+    reserve: float = 0.1  # slots for rows that come later, as a share of those that are there
+    silence_s: float = 3600.0  # after which a guest that does not answer is left out
+
+    def __post_init__(self) -> None:
+        for name, least in (("pad", 1), ("reserve", 0), ("silence_s", 1)):
+            if getattr(self, name) < least:
+                raise UserError(f"{FEDERATION}: [alignment] {name} = {getattr(self, name)}; at least {least} is right")
+
+
+@dataclass(frozen=True)
 class Federation:
     """What all parties must agree on; addresses are not among it, so that a party can move."""
 
@@ -104,6 +122,7 @@ class Federation:
     training: Training
     quorum: Quorum = Quorum()
     deadlines: Deadlines = Deadlines()
+    alignment: Alignment = Alignment()
     version: int = 1  # rises with every change, so that nobody goes back to an older file
 
     @property
@@ -162,7 +181,7 @@ class GuestData:
     """Files, relative to the party's folder."""
 
     table: str = "table.parquet"
-    slots: str = "slots.parquet"
+    slots: str = "slots.parquet"  # where they are given
     id: str = "id"
     test_table: str | None = None  # rows that are only ever encoded
 
@@ -198,7 +217,7 @@ class OwnerData:
     """Files, relative to the party's folder."""
 
     labels: str = "labels.parquet"
-    slots: str = "slots.parquet"
+    slots: str = "slots.parquet"  # where they are given
     id: str = "id"
     label: str | None = None
     task: Task = "auto"
@@ -237,7 +256,7 @@ class OwnerHead:
 
 @dataclass(frozen=True)
 class Slots:
-    """How many slots alignment gave out."""
+    """How many slots there are, where they are given and not drawn by alignment."""
 
     training: int
     encode_only: int = 0
@@ -249,8 +268,8 @@ class OwnerFile:
 
     party: str
     hosts: dict[str, str]
-    slots: Slots
     head: OwnerHead
+    slots: Slots | None = None
     data: OwnerData = OwnerData()
     collect_s: float = 300.0  # within which hosts must have given their encodings
     about: dict[str, str] = field(default_factory=dict)  # data set and preset, for the result
