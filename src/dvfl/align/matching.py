@@ -65,10 +65,10 @@ class Matched:
     def from_bytes(cls, content: bytes) -> "Matched":
         with np.load(io.BytesIO(content), allow_pickle=False) as saved:
             owner, *guests = saved["names"].tolist()
-            counts = [int(count) for count in saved["counts"]]
+            training, encode_only, reserve = (int(count) for count in saved["counts"])
             slots = {name: Slots(saved[f"train.{name}"], saved[f"test.{name}"]) for name in (*guests, owner)}
-            presence = np.unpackbits(saved["presence"], axis=0, count=sum(counts)).astype(bool)
-            return cls(owner, tuple(guests), slots, *counts, presence, saved["tags"])
+            presence = np.unpackbits(saved["presence"], axis=0, count=training + encode_only + reserve).astype(bool)
+            return cls(owner, tuple(guests), slots, training, encode_only, reserve, presence, saved["tags"])
 
 
 def matched(sets: Mapping[str, Tagged], owner: str, draw: np.random.Generator, reserve: int) -> Matched:

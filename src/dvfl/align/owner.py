@@ -1,97 +1,49 @@
-"""The owner's side of an alignment, whichever way it goes: who is asked what, what came, and what is told in the end."""
+"""The owner's side of an alignment, by whichever way: who is asked what, what came, and what is told in the end."""
 
-from collections import defaultdict
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from dvfl.align.errands import Errand, Errands
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Matched
 from dvfl.align.sessions import OwnerSession
 from dvfl.align.tasks import Progress, Storage, Task
-from dvfl.errors import RunFailed
 
-_RESULT, _HELD = "matched", "held."
-
-
-class Errand(NamedTuple):
-    """Something to ask of a party: about whose rows, and which part of them."""
-
-    kind: str
-    about: str
-    part: int
-
-
-class Errands:
-    """What is ready to be asked of whom, and what is under way. Drawn at random, so that its order says nothing."""
-
-    def __init__(self, draw: np.random.Generator) -> None:
-        self._draw = draw
-        self._ready: dict[str, list[Errand]] = defaultdict(list)
-        self._under_way: dict[tuple[str, str, int], Errand] = {}
-        self.done = self.total = 0
-
-    def add(self, party: str, errand: Errand) -> None:
-        self._ready[party].append(errand)
-
-    def next(self, party: str) -> Errand | None:
-        ready = self._ready[party]
-        if not ready:
-            return None
-        at = int(self._draw.integers(len(ready)))
-        ready[at], ready[-1] = ready[-1], ready[at]
-        return ready.pop()
-
-    def opaque(self) -> int:
-        """A number that says nothing."""
-        return int(self._draw.integers(2**62))
-
-    def gave(self, party: str, task: Task, errand: Errand) -> None:
-        self._under_way[party, task.kind, task.number] = errand
-
-    def asked(self, party: str, task: Task) -> Errand | None:
-        return self._under_way.get((party, task.kind, task.number))
-
-    def came(self, party: str, task: Task) -> None:
-        self._under_way.pop((party, task.kind, task.number))
-        self.done += 1
-
-    def again(self, party: str, task: Task) -> None:
-        """Back to the ready ones: its answer was of no use."""
-        self.add(party, self._under_way.pop((party, task.kind, task.number)))
+HELD = "held."
+_RESULT = "matched"
 
 
 class Way(Protocol):
-    """How rows are matched. What it holds is in the storage, under the session's places."""
+    """How rows are matched. What it holds lies in the storage, at the session's places that begin with HELD."""
+
+    @property
+    def progress(self) -> Progress: ...
 
     def begin(self, session: OwnerSession, errands: Errands) -> None:
         """All guests are known: goes on from what is held, and says what is to be asked."""
-
-    @property
-    def complete(self) -> bool:
-        """All that is needed to match has come."""
 
     def task(self, errand: Errand) -> tuple[str, int, bytes]:
         """Kind, number and content of what to ask."""
 
     def take(self, party: str, errand: Errand, body: bytes) -> None:
-        """Holds an answer, and says what is to be asked now; raises, naming whoever it was, where it cannot be right."""
+        """Holds an answer and says what is to be asked now; raises, naming whoever it was, where it cannot be right."""
 
     def answer(self, task: Task) -> bytes:
         """The owner's own computing, in any thread."""
 
     def match(self) -> Matched:
-        """Slots for all, with the owner's in the order of its rows; in any thread."""
+        """Slots for everybody, the owner's in the order of its rows; in any thread."""
 
     def parts(self, guest: str, result: Matched) -> list[tuple[str, bytes]]:
         """What the guest is told, as kinds and contents of tasks."""
 
     def told(self, guest: str, body: bytes) -> None:
-        """Its answer to such a part; raises where the guest objects."""
+        """Its answer to one of them; raises where the guest objects."""
 
 
 class AligningOwner:
-    """The owner, by some way. See `tasks.Owner` for how it is driven."""
+    """The owner, by some way. `tasks.Owner` says how it is driven."""
 
     def __init__(
         self,
@@ -99,18 +51,21 @@ class AligningOwner:
         guests: tuple[str, ...],
         rules: IdRules,
         storage: Storage,
-        secret: bytes,
-        round: int,
-        own: bytes,  # a commitment to its own ids
         way: Way,
+        *,
+        secret: bytes,
+        fresh: bytes,  # random bytes of this process alone
+        round: int,
+        own_ids: bytes,  # a commitment to them
     ) -> None:
         self.name, self.guests, self._storage, self._way = name, guests, storage, way
-        self._session = OwnerSession(guests, rules, storage, secret, round, own)
-        self._result: Matched | None = None
+        self._session = OwnerSession(guests, rules, storage, secret, round, own_ids)
+        self._draw = np.random.Generator(np.random.Philox(key=int.from_bytes(fresh[:16], "little")))
+        self._errands = self._afresh()
         if self._session.changed:
             self._begin_again()
-        else:
-            self._restore()
+        elif not self._session.unknown:
+            self._begin()
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -118,7 +73,8 @@ class AligningOwner:
 
     @property
     def progress(self) -> Progress:
-        return Progress(self._errands.done, self._errands.total)
+        """How far the matching is; what is told afterwards takes next to no time."""
+        return self._way.progress
 
     @property
     def finished(self) -> bool:
@@ -133,16 +89,18 @@ class AligningOwner:
     def wanted(self, party: str) -> Task | None:
         if party in self._session.unknown:
             task = self._task("open", 0, b"")
-            return None if self._errands.asked(party, task) else self._given(party, task, Errand("open", party, 0))
+            if self._errands.asked(party, task):
+                return None
+            return self._errands.gave(party, task, Errand("open", party))
         errand = self._errands.next(party)
-        return None if errand is None else self._given(party, self._asked(errand), errand)
+        return None if errand is None else self._errands.gave(party, self._to_ask(errand), errand)
 
     def took(self, party: str, task: Task, answer: bytes) -> None:
         errand = self._errands.asked(party, task)
         if errand is None or (task.session, task.round) != (self._session.salt, self._session.round):
             return
         if errand.kind == "open":
-            self._opened(party, answer)
+            self._open(party, task, answer)
             return
         body = answer if party == self.name else self._session.body(party, answer)
         if body is None:
@@ -150,9 +108,91 @@ class AligningOwner:
             return
         self._take(party, errand, body)
         self._errands.came(party, task)
-        self._go_on()
 
     def answer(self, task: Task) -> bytes:
         return self._way.match().to_bytes() if task.kind == "match" else self._way.answer(task)
 
-    def _opened(self, guest: str, answer: bytes) -> None: ...
+    def _afresh(self) -> Errands:
+        self._result: Matched | None = None
+        self._parts: dict[str, list[tuple[str, bytes]]] = {}
+        self._waits_for: set[Errand] = set()  # the last answers that are needed: to what is told, or to the farewell
+        self._begun = False
+        return Errands(self._draw)
+
+    def _open(self, guest: str, task: Task, answer: bytes) -> None:
+        if not self._session.open(guest, answer):
+            self._begin_again()
+            return
+        self._errands.came(guest, task)
+        if not self._session.unknown and not self._begun:
+            self._begin()
+
+    def _begin_again(self) -> None:
+        """Somebody has lost its key, or has other rows: what is held is of no use."""
+        for name in (_RESULT, HELD):
+            self._storage.drop(self._session.place(name))
+        self._session.begin_again()
+        self._errands = self._afresh()
+
+    def _begin(self) -> None:
+        """All guests are known: begins, or goes on from where an earlier process stopped."""
+        self._begun = True
+        kept = self._storage.get(self._session.place(_RESULT))
+        self._way.begin(self._session, self._errands)
+        if kept is None:
+            self._match_if_complete()
+        else:
+            self._tell(Matched.from_bytes(kept))
+
+    def _to_ask(self, errand: Errand) -> Task:
+        if errand.kind in ("match", "done"):
+            return self._task(errand.kind, self._errands.opaque(), b"")
+        if errand.kind == "tell":
+            kind, content = self._parts[errand.about][errand.part]
+            return self._task(kind, errand.part, content)
+        return self._task(*self._way.task(errand))
+
+    def _take(self, party: str, errand: Errand, body: bytes) -> None:
+        if errand.kind == "match":
+            self._storage.put(self._session.place(_RESULT), body)
+            self._tell(Matched.from_bytes(body))
+        elif errand.kind == "tell":
+            self._way.told(party, body)
+            self._heard(errand)
+        elif errand.kind == "done":
+            self._heard(errand)
+        else:
+            self._way.take(party, errand, body)
+            self._match_if_complete()
+
+    def _match_if_complete(self) -> None:
+        progress = self._way.progress
+        if progress.done == progress.total:
+            self._errands.add(self.name, Errand("match", self.name))
+
+    def _tell(self, result: Matched) -> None:
+        self._result = result
+        self._storage.drop(self._session.place(HELD))
+        if self._session.done:
+            return
+        self._parts = {guest: self._way.parts(guest, result) for guest in self.guests}
+        told = {Errand("tell", guest, part) for guest, parts in self._parts.items() for part in range(len(parts))}
+        self._wait_for(told or {Errand("done", guest) for guest in self.guests})
+
+    def _heard(self, errand: Errand) -> None:
+        self._waits_for.discard(errand)
+        if self._waits_for:
+            return
+        if errand.kind == "done":
+            self._session.finish()
+        else:
+            # Not sooner: a guest that loses its disk before the last has its slots makes all of them void.
+            self._wait_for({Errand("done", guest) for guest in self.guests})
+
+    def _wait_for(self, errands: set[Errand]) -> None:
+        self._waits_for = errands
+        for errand in sorted(errands):
+            self._errands.add(errand.about, errand)
+
+    def _task(self, kind: str, number: int, content: bytes) -> Task:
+        return Task(self._session.salt, self._session.round, kind, number, content)

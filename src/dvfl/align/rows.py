@@ -51,7 +51,7 @@ class ShuffledRows:
         both = int((~begins).sum())
         if both:
             raise UserError(f"{who}: {both} ids are in its training rows and in its test rows; each may be in one")
-        self.digest = hashlib.blake2b(digests[order], digest_size=32, key=self._key).digest()
+        self.digest = hashlib.blake2b(digests[order].tobytes(), digest_size=32, key=self._key).digest()
         train, test = len(rows.train), len(rows.test)
         made_up = self._digests(self._made_up)
         extra = self.sizes.train - train

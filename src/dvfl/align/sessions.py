@@ -68,9 +68,9 @@ class OwnerSession:
         """64 bytes of their own for every purpose in this session."""
         return derived(self._secret, self.number, *purpose)
 
-    def place(self, name: str) -> str:
-        """Where things of this round are kept."""
-        return f"align.{self.round}.{name}"
+    def place(self, name: str, rounds_on: int = 0) -> str:
+        """Where things of this round, or of another, are kept."""
+        return f"align.{self.round + rounds_on}.{name}"
 
     def begin_again(self) -> None:
         """Another session, which shares nothing with this one; in a delta the same, with nothing heard yet."""

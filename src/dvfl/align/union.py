@@ -42,7 +42,7 @@ class UnionGuest:
         kept = self._storage.get(self._place("slots"))
         if kept is None:
             return None
-        slots, train = np.frombuffer(kept, np.int32), len(self._rows.train)
+        slots, train = np.frombuffer(kept[32:], np.int32), len(self._rows.train)
         return Slots(slots[:train], slots[train:])
 
     def answer(self, task: Task) -> bytes:
@@ -78,7 +78,7 @@ class UnionGuest:
         return multiplied(hashed(ids, task.session, self._threads), own, self._threads)
 
     def _multiplied(self, task: Task, own: bytes) -> bytes:
-        """Somebody's points under its scalar too; nothing where they are no points, and the owner finds out who it was."""
+        """Somebody's points under its scalar too; nothing where they are no points: the owner finds out who it was."""
         if not 0 < len(task.content) <= CHUNK * POINT:
             raise BadTask(f"{len(task.content)} bytes of points; at most {CHUNK * POINT} are right")
         try:
@@ -96,11 +96,12 @@ class UnionGuest:
     def _finish(self, task: Task, rows: ShuffledRows) -> None:
         """All parties have their slots: these are in force."""
         parts = [self._storage.get(self._place(f"part.{at}")) for at in range(len(rows.sizes.pieces(SLOTS)))]
-        if all(part is not None and part[:32] == task.session for part in parts):
-            slots = rows.in_order(np.frombuffer(b"".join([part[32:] for part in parts if part]), np.int32))
-            self._storage.put(self._place("slots"), np.concatenate(slots).tobytes())
+        came = [part[32:] for part in parts if part is not None and part[:32] == task.session]
+        if len(came) == len(parts):
+            slots = rows.in_order(np.frombuffer(b"".join(came), np.int32))
+            self._storage.put(self._place("slots"), task.session + np.concatenate(slots).tobytes())
             self._storage.drop(self._place("part."))
-        elif self.slots is None:  # or it has finished before, and is asked again
+        elif (self._storage.get(self._place("slots")) or b"")[:32] != task.session:
             raise RunFailed(f"{self.name}: slots that had come are gone; align again")
 
     def _place(self, name: str) -> str:
