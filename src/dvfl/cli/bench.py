@@ -77,7 +77,7 @@ def transport(
     """Pushing encodings to a real broker beside plain nats-py publishing of the same bytes."""
     from dvfl.cli.extras import needed
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")
     from dvfl.federation.bench_transport import bench_transport
 
     result = bench_transport(messages, repeats)

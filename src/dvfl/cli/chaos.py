@@ -40,7 +40,7 @@ def chaos(
     from dvfl.errors import RunFailed, UserError
     from dvfl.files import write_json
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")
     from dvfl.federation.chaos_report import compared, read_score
     from dvfl.federation.chaos_schedule import Wish, parse_kinds
 

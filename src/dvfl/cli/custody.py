@@ -186,4 +186,4 @@ def _widths(folder: Path) -> "Widths":
 def _check_extra() -> None:
     from dvfl.cli.extras import needed
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")

@@ -21,7 +21,7 @@ def doctor(
     """
     from dvfl.cli.extras import needed
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; that of a party is right")
     from dvfl.federation.doctor import examine

@@ -36,7 +36,7 @@ def init(
     from dvfl.cli.extras import needed
     from dvfl.cli.practice import make_practice
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")
     make_practice(folder, guests, hosts, dataset, preset, seed, rows, data_dir)
     typer.echo(f"{folder}: {guests} guests, {hosts} hosts and the owner, with practice data of {dataset}.")
     typer.echo("All keys were made in one place: good for practice, not for secrets.")
@@ -53,7 +53,7 @@ def up(
     from dvfl.cli.extras import needed
     from dvfl.cli.federation_table import run_up
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")
     run_up(folder, keep)
 
 

@@ -34,7 +34,7 @@ def _checked(folder: Path) -> Path:
     from dvfl.cli.extras import needed
     from dvfl.errors import UserError
 
-    needed("federation", "nats", "cryptography")
+    needed("federation", "nats", "cryptography", "nacl")
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; that of a party is right")
     return folder

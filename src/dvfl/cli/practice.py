@@ -6,8 +6,8 @@ from dvfl.cli.preset_settings import head_of, training_of
 from dvfl.data import load
 from dvfl.data.vertical import fewer_rows
 from dvfl.federation.founding import OWNER, Founding, found
-from dvfl.federation.practice import practice_shape, write_practice
-from dvfl.federation.settings import GuestEntry, Slots
+from dvfl.federation.practice import check_practice, write_practice
+from dvfl.federation.settings import GuestEntry
 from dvfl.strategies.presets import preset as preset_of
 from dvfl.strategies.settings import Settings
 
@@ -31,14 +31,13 @@ def make_practice(
         name: GuestEntry(guest.columns, "unit" if guest.unit else "standardise")
         for name, guest in zip(names, data.guests, strict=True)
     }
-    shape = practice_shape(data)
+    check_practice(data)
     founding = Founding(
         name=f"practice-{dataset}".replace("_", "-"),
         guests=entries,
         hosts=tuple(f"host-{number + 1}" for number in range(hosts)),
         training=training_of(s, seed, data.sizes),
         head=head_of(s),
-        slots=Slots(shape.slots, shape.encode_slots),
         tests=True,
         about={"dataset": dataset, "preset": preset},
     )

@@ -77,7 +77,7 @@ def read_ids(path: Path, id_column: str) -> pa.ChunkedArray:
 
 
 def _text_ids(path: Path, suffix: str, id_column: str) -> pa.ChunkedArray:
-    chunks = []
+    chunks: list[pa.Array] = []
     for batch in text_blocks(path, suffix):
         if not chunks:
             _check_names(path, id_column, batch.schema.names)

@@ -45,6 +45,14 @@ class Desk:
         self._work: OrderedDict[Key, asyncio.Task[Answer]] = OrderedDict()
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    def know(self, round: int, guest: Guest) -> None:
+        """Who answers in a round, where that is known already."""
+        self._guests[round] = guest
+
+    def forget(self, round: int) -> None:
+        """Lets go of a round's ids; should anybody ask again, they are read again."""
+        self._guests.pop(round, None)
+
     async def answer(self, data: bytes) -> bytes:
         """The answer to whatever came."""
         try:

@@ -32,7 +32,6 @@ from dvfl.federation.settings import (
     OwnerData,
     OwnerFile,
     OwnerHead,
-    Slots,
     Training,
     read_federation,
 )
@@ -76,7 +75,7 @@ def create(
     # As long as the authority's: whoever has this folder could make another at any time.
     write_credentials(folder, authority, party=OWNER, role="owner", federation=name, days=AUTHORITY_DAYS, now=now)
     write_federation(folder, Federation(name, OWNER, public, (), {}, training))
-    write_party(folder, OwnerFile(OWNER, {}, Slots(0), head, data, about=dict(about)))
+    write_party(folder, OwnerFile(OWNER, {}, head, data=data, about=dict(about)))
     return invitation
 
 

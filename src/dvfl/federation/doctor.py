@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from dvfl import __version__
+from dvfl.align.ids import IdRules, normalised
 from dvfl.errors import UserError
 from dvfl.federation.accounts import Site
 from dvfl.federation.authority import Usage
@@ -27,7 +28,9 @@ from dvfl.federation.credentials import (
     read_certificate,
     read_plan_key,
 )
-from dvfl.federation.labels import open_labels
+from dvfl.federation.id_files import own_ids, slots_file
+from dvfl.federation.labels import owner_labels, slot_count
+from dvfl.federation.owner_alignment import Aligned
 from dvfl.federation.papers import shown
 from dvfl.federation.process import STATUS
 from dvfl.federation.reach import Finding, Visitor, look_at_hosts, look_at_own_broker
@@ -204,34 +207,51 @@ def _table(patient: Patient, file: GuestFile) -> str:
             f"{folder / data.table} gives {table.width} columns and {FEDERATION} says {entry.columns};"
             " the table from when the party joined is right"
         )
-    find_slots(table.ids, folder / data.table, data.id, folder / data.slots)
-    if data.test_table is not None:
-        test = survey(folder / data.test_table, schema=table.schema)
-        find_slots(test.ids, folder / data.test_table, data.id, folder / data.slots)
     since = "as when training began" if saved else "as when it joined"
-    return f"{table.rows} rows, {table.width} columns {since}, all with a slot"
+    tables = [(table.ids, data.table)]
+    if data.test_table is not None:
+        tables.append((survey(folder / data.test_table, schema=table.schema).ids, data.test_table))
+    slots, aligned = slots_file(folder, data.slots, patient.federation.alignment), _aligned(patient)
+    if aligned and not slots.exists():
+        rules = IdRules(patient.federation.alignment.case)
+        for ids, name in tables:
+            normalised(ids, rules, str(folder / name), data.id)
+        return f"{table.rows} rows, {table.width} columns {since}, ready to be aligned"
+    without = sum(int((find_slots(ids, folder / name, data.id, slots, some=aligned) < 0).sum()) for ids, name in tables)
+    having = f"all but {without} with a slot" if without else "all with a slot"
+    return f"{table.rows} rows, {table.width} columns {since}, {having}"
 
 
 def _labels(patient: Patient, file: OwnerFile) -> str:
-    folder, data, slots = patient.folder, file.data, file.slots
-    opened = partial(open_labels, id_column=data.id, label_column=data.label, slots=folder / data.slots)
-    labels = opened(folder / data.labels)
+    folder, data = patient.folder, file.data
+    if _aligned(patient) and Aligned.read(folder) is None:
+        test = None if data.test_labels is None else folder / data.test_labels
+        own = own_ids(folder / data.labels, test, data.id, IdRules(patient.federation.alignment.case))
+        return f"{len(own.rows.train)} rows, ready to be aligned"
+    labels, test_labels = owner_labels(folder, patient.federation, file)
+    slots = slot_count(folder, patient.federation, file)
     parts = [(labels, data.labels, slots.training)]
-    if data.test_labels is not None:
-        parts.append(
-            (opened(folder / data.test_labels, like=labels), data.test_labels, slots.training + slots.encode_only)
-        )
+    if test_labels is not None:
+        parts.append((test_labels, str(data.test_labels), slots.training + slots.encode_only))
     for part, name, end in parts:
         if part.slots.max() >= end:
             raise UserError(f"{folder / PARTY}: [slots] gives {end}, and {name} has a row with slot {part.slots.max()}")
     kind = "numbers" if labels.classes is None else f"{len(labels.classes)} classes"
-    return f"{len(labels.slots)} rows, {kind}, all with a slot"
+    return f"{len(labels.slots)} rows with a slot, {kind}"
+
+
+def _aligned(patient: Patient) -> bool:
+    """Whether its slots are drawn by alignment, which may be still to come."""
+    return patient.federation.alignment.way != "given"
 
 
 def _plan(patient: Patient, file: OwnerFile) -> str:
-    if file.slots.training < 1:
+    if _aligned(patient) and Aligned.read(patient.folder) is None:
+        return "a run can begin: dvfl owner aligns first"
+    slots = slot_count(patient.folder, patient.federation, file)
+    if slots.training < 1:
         raise UserError(f"{patient.folder / PARTY}: [slots] training = 0; how many rows alignment gave a slot is right")
-    patient.federation.plan("0" * 32, file.slots.training, file.slots.encode_only)
+    patient.federation.plan("0" * 32, slots.training, slots.encode_only)
     saved = saved_values(patient.folder / "state")
     return "a run is under way" if saved else "a run can begin: dvfl owner makes its plan"
 

@@ -24,7 +24,6 @@ from dvfl.federation.settings import (
     OwnerData,
     OwnerFile,
     OwnerHead,
-    Slots,
     Training,
 )
 from dvfl.federation.wire import Role
@@ -37,6 +36,7 @@ _FEDERATION_COMMENTS = {
     "name": "What all parties must agree on: the file is the same in every folder. Addresses are in each party.toml.",
     "plan_key": "Only plans that this key of the owner's signed are followed.",
     "version": "Rises with every change: whoever changes something by hand adds one.",
+    "alignment": "How ids become slots (docs/alignment.md): union, star or given; case keep or fold.",
     "quorum": "With how few the run may go on at a deadline.",
     "deadlines": "Seconds: of silence before a host trains on what it has; for late sweeps; for phase 1 in all.",
 }
@@ -58,7 +58,6 @@ class Founding:
     hosts: tuple[str, ...]
     training: Training
     head: OwnerHead
-    slots: Slots
     tests: bool  # there are rows that are only ever encoded
     about: dict[str, str]
 
@@ -85,7 +84,7 @@ def found(folder: Path, founding: Founding) -> Federation:
     }
     files |= {host: ("host", HostFile(host, BrokerEntry(address))) for host, address in addresses.items()}
     data = OwnerData(test_labels="test_labels.parquet" if tests else None)
-    files[OWNER] = ("owner", OwnerFile(OWNER, addresses, founding.slots, founding.head, data, about=founding.about))
+    files[OWNER] = ("owner", OwnerFile(OWNER, addresses, founding.head, data=data, about=founding.about))
     write_federation(folder, federation)
     for party, (role, file) in files.items():
         own = folder / party

@@ -37,8 +37,7 @@ def own_ids(table: Path, test: Path | None, id_column: str, rules: IdRules) -> O
     """Reads them; what is wrong with them is said without showing any."""
     columns = [read_ids(path, id_column) for path in (table, test) if path is not None]
     rows = [
-        normalised(column, rules, str(path), id_column)
-        for column, path in zip(columns, (table, test), strict=False)
+        normalised(column, rules, str(path), id_column) for column, path in zip(columns, (table, test), strict=False)
     ]
     if test is None:
         columns.append(columns[0].slice(0, 0))
@@ -54,8 +53,8 @@ def later_ids(own: OwnIds, state: Path, rules: IdRules) -> OwnIds:
         if path.exists()
         for one in normalised(pq.read_table(path, columns=["id"]).column(0), rules, str(path), "id")
     }
-    parts = [np.flatnonzero([one not in known for one in rows]) for rows in own.rows]
-    written = [column.take(pa.array(new)) for column, new in zip(own.written, parts, strict=True)]
+    parts = [[at for at, one in enumerate(rows) if one not in known] for rows in own.rows]
+    written = [column.take(pa.array(new, pa.int64())) for column, new in zip(own.written, parts, strict=True)]
     later = [rows[at] for rows, new in zip(own.rows, parts, strict=True) for at in new]
     return OwnIds((own.written[0].slice(0, 0), _joined(written)), Rows([], later))
 

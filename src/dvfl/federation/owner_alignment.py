@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +13,12 @@ import pyarrow.parquet as pq
 
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Matched
-from dvfl.align.rows import Rows
-from dvfl.align.star import StarOwner
 from dvfl.align.tasks import Owner, Progress, Storage
-from dvfl.align.union_owner import UnionOwner
+from dvfl.align.union_owner import union_owner
 from dvfl.errors import RunFailed
 from dvfl.federation.alignment_service import AlignmentService, Silent
 from dvfl.federation.guest_alignment import threads
-from dvfl.federation.id_files import LATER, SLOTS, OwnIds, later_ids, own_ids, write_slots
+from dvfl.federation.id_files import LATER, SLOTS, later_ids, own_ids, write_slots
 from dvfl.federation.line import OwnerLine
 from dvfl.federation.sealing import Identity
 from dvfl.federation.settings import Federation, OwnerFile
@@ -97,8 +94,7 @@ class OwnerAlignment:
     def _made(self) -> Owner:
         alignment = self._federation.alignment
         guests = tuple(name for name in self._federation.guests if name not in self._without())
-        kind = StarOwner if alignment.way == "star" else UnionOwner
-        return kind(
+        return union_owner(
             self._party.party,
             self._own.rows,
             guests,

@@ -1,7 +1,6 @@
 """Shares of a data set for practice: every party's own files, as if they had never been together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,8 @@ from dvfl.parties.randomness import numpy_generator
 Columns = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class PracticeShape:
-    """How many rows the shares have."""
-
-    slots: int  # training rows
-    encode_slots: int  # test rows, whose slots follow
-
-
-def practice_shape(data: VerticalData) -> PracticeShape:
-    """The shape of the shares; raises where training rows are too few to know every column and every class."""
+def check_practice(data: VerticalData) -> None:
+    """Raises where training rows are too few to know every column and every class."""
     mend = "take more rows"
     for share in data.guests:
         # A guest drops such a column, and its table would be narrower than the plan says.
@@ -40,31 +31,24 @@ def practice_shape(data: VerticalData) -> PracticeShape:
     if data.classes and unknown:
         name = data.classes[unknown[0]]
         raise UserError(f"{data.name}: none of {data.rows} training rows is of the class '{name}'; {mend}")
-    return PracticeShape(data.rows, len(data.y_test))
 
 
-def write_practice(data: VerticalData, folder: Path, guests: Sequence[str], owner: str, seed: int) -> PracticeShape:
-    """Writes `table`, `test_table` and `slots` for each guest, `labels`, `test_labels` and `slots` for the owner.
+def write_practice(data: VerticalData, folder: Path, guests: Sequence[str], owner: str, seed: int) -> None:
+    """Writes `table` and `test_table` for each guest, `labels` and `test_labels` for the owner.
 
     Rows have ids that say nothing, and every party has them in an order of its own. A guest whose `unit` is set opens
     its tables with values = "unit", the others with "standardise".
     """
-    shape = practice_shape(data)
-    draw = numpy_generator(seed, "practice")
-    ids = _ids(shape.slots + shape.encode_slots, draw)
-    trained, tested = draw.permutation(shape.slots), draw.permutation(shape.encode_slots)
-    slots = np.concatenate([trained, shape.slots + tested]).astype(np.int32)
+    check_practice(data)
+    ids = _ids(data.rows + len(data.y_test), numpy_generator(seed, "practice"))
     for name, share in zip(guests, data.guests, strict=True):
         files = {"table": _columns(share.train), "test_table": _columns(share.test)}
-        _write_share(folder / name, files, ids, slots, numpy_generator(seed, "practice", name))
+        _write_share(folder / name, files, ids, numpy_generator(seed, "practice", name))
     files = {"labels": {"label": _labels(data, data.y_train)}, "test_labels": {"label": _labels(data, data.y_test)}}
-    _write_share(folder / owner, files, ids, slots, numpy_generator(seed, "practice", owner))
-    return shape
+    _write_share(folder / owner, files, ids, numpy_generator(seed, "practice", owner))
 
 
-def _write_share(
-    folder: Path, files: Mapping[str, Columns], ids: NDArray[Any], slots: NDArray[np.int32], draw: np.random.Generator
-) -> None:
+def _write_share(folder: Path, files: Mapping[str, Columns], ids: NDArray[Any], draw: np.random.Generator) -> None:
     """The files' rows are those of `ids`, one file's after the other's."""
     folder.mkdir(parents=True, exist_ok=True)
     start = 0
@@ -74,8 +58,6 @@ def _write_share(
         shuffled = {column: values[order] for column, values in columns.items()}
         _write(folder / f"{name}.parquet", {"id": ids[start : start + count][order], **shuffled})
         start += count
-    order = draw.permutation(len(ids))
-    _write(folder / "slots.parquet", {"id": ids[order], "slot": slots[order]})
 
 
 def _write(path: Path, columns: Columns) -> None:

@@ -4,32 +4,49 @@ import asyncio
 import secrets
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dvfl.align.tasks import Progress
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.accounts import Site
 from dvfl.federation.broker import Broker, check_version, find_server
 from dvfl.federation.credentials import authority_path, certificate_path, check_certificate, key_path, read_plan_key
+from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import GuestParty
+from dvfl.federation.guest_alignment import GuestAlignment
 from dvfl.federation.guest_service import GuestService
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
-from dvfl.federation.labels import open_labels
+from dvfl.federation.id_files import slots_file
+from dvfl.federation.labels import owner_labels, slot_count
 from dvfl.federation.nats_line import Connection, NatsGuestLine, NatsHostLine, NatsOwnerLine
 from dvfl.federation.owner import OwnerParty
+from dvfl.federation.owner_alignment import Aligned, OwnerAlignment
 from dvfl.federation.owner_service import OwnerService
 from dvfl.federation.process import held, report, run, say
 from dvfl.federation.results import result
-from dvfl.federation.settings import Federation, read_federation, read_guest, read_host, read_owner
+from dvfl.federation.sealing import identity
+from dvfl.federation.settings import (
+    FEDERATION,
+    Federation,
+    GuestFile,
+    OwnerFile,
+    read_federation,
+    read_guest,
+    read_host,
+    read_owner,
+)
 from dvfl.federation.storage import DiskStorage
 from dvfl.federation.surroundings import Here
 from dvfl.federation.table import open_table
-from dvfl.federation.tasks import together
+from dvfl.federation.tasks import end, together
 from dvfl.files import write_json, writing
 
 RESULT = "result.json"
@@ -37,40 +54,61 @@ _BROKER_S = 0.2  # between two looks at the broker
 
 
 def run_guest(folder: Path) -> None:
-    """Runs until it is asked to leave."""
+    """Runs until it is asked to leave; begins when its rows have slots."""
     federation = read_federation(folder)
     party = read_guest(folder, federation)
     _check_keys(folder, party.party, federation)
-    data, entry, here = party.data, federation.guests[party.party], Here()
+    here = Here()
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
-        saved = storage.load()
-        schema = saved.values["schema"] if saved else None
-        read = partial(open_table, id_column=data.id, slots=folder / data.slots, values=entry.values)
-        table = read(folder / data.table, prepared=folder / "state" / "table", schema=schema)
-        test = None
-        if data.test_table is not None:
-            prepared = folder / "state" / "test_table"
-            test = read(folder / data.test_table, prepared=prepared, schema=table.schema)
-        guest = GuestParty(
-            party.party,
-            table,
-            test,
-            storage,
-            federation.key(),
-            federation=federation.hash,
-            now_ms=here.now_ms(),
-            log=say,
-            lineage=secrets.randbits(62),
-        )
-        lines = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        connections = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        lines = {host: NatsGuestLine(connection) for host, connection in connections.items()}
+
+        async def work(stop: asyncio.Event, alignment: GuestAlignment | None) -> None:
+            if alignment is not None:
+                await alignment.serve(lines)
+                about = report(folder, lambda: _aligning_status(party.party, "guest", connections))
+                await together(stop, alignment.slots(), about)
+            if stop.is_set():
+                return
+            guest = await here.work(partial(_opened_guest, folder, federation, party, storage, here))
+            about = report(folder, lambda: _guest_status(guest, connections))
+            await together(stop, GuestService(guest, lines, here).run(stop), about)
 
         async def serve(stop: asyncio.Event) -> None:
-            service = GuestService(guest, {host: NatsGuestLine(line) for host, line in lines.items()}, here)
-            keeping = (line.keep() for line in lines.values())
-            await together(stop, service.run(stop), report(folder, lambda: _guest_status(guest, lines)), *keeping)
+            given = federation.alignment.way == "given"
+            alignment = None if given else GuestAlignment(folder, federation, party, storage, here, say)
+            failing = [] if alignment is None else [alignment.fail()]
+            keeping = [connection.keep() for connection in connections.values()]
+            await together(stop, work(stop, alignment), *failing, *keeping)
 
         run(serve)
+
+
+def _opened_guest(
+    folder: Path, federation: Federation, party: GuestFile, storage: DiskStorage, here: Here
+) -> GuestParty:
+    """The guest on its table, prepared if it is not yet."""
+    data, saved = party.data, storage.load()
+    slots = slots_file(folder, data.slots, federation.alignment)
+    values, aligned = federation.guests[party.party].values, federation.alignment.way != "given"
+    read = partial(open_table, id_column=data.id, slots=slots, values=values, some=aligned)
+    schema = saved.values["schema"] if saved else None
+    table = read(folder / data.table, prepared=folder / "state" / "table", schema=schema)
+    test = None
+    if data.test_table is not None:
+        test = read(folder / data.test_table, prepared=folder / "state" / "test_table", schema=table.schema)
+    return GuestParty(
+        party.party,
+        table,
+        test,
+        storage,
+        federation.key(),
+        federation=federation.hash,
+        now_ms=here.now_ms(),
+        log=say,
+        lineage=secrets.randbits(62),
+    )
 
 
 def run_host(folder: Path) -> None:
@@ -109,44 +147,115 @@ def run_host(folder: Path) -> None:
 
 def run_owner(folder: Path) -> None:
     """Runs until it is asked to leave; its result is written when its head is trained."""
+    federation, party, key = _owner_files(folder)
+    here = Here()
+    with held(folder, party.party):
+        storage = DiskStorage(folder / "state")
+        connections = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+
+        async def align() -> None:
+            await _align(folder, federation, party, storage, lines, connections, here)
+
+        async def work(stop: asyncio.Event) -> None:
+            if federation.alignment.way != "given" and Aligned.read(folder) is None:
+                await together(stop, align())
+            if stop.is_set():
+                return
+            owner = await here.work(partial(_opened_owner, folder, federation, party, key, storage, here))
+
+            def finished(owner: OwnerParty) -> None:
+                if not owner.resumed_done or not (folder / RESULT).exists():
+                    with writing(folder / RESULT):
+                        write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
+
+            service = OwnerService(owner, lines, here, finished)
+            await together(stop, service.run(stop), report(folder, lambda: _owner_status(owner, connections)))
+
+        async def serve(stop: asyncio.Event) -> None:
+            await together(stop, work(stop), *(connection.keep() for connection in connections.values()))
+
+        run(serve)
+
+
+def run_align(folder: Path, shown: Callable[[Progress], None]) -> Aligned:
+    """Aligns and leaves: the first time all rows, later those that have come since."""
+    federation, party, _ = _owner_files(folder)
+    if federation.alignment.way == "given":
+        raise UserError(f"{folder / FEDERATION}: [alignment] way = 'given'; 'union' or 'star' is right to align")
+    here, done = Here(), []
+    with held(folder, party.party):
+        storage = DiskStorage(folder / "state")
+        connections = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+
+        async def align() -> None:
+            done.append(await _align(folder, federation, party, storage, lines, connections, here, shown))
+
+        async def serve(stop: asyncio.Event) -> None:
+            await together(stop, align(), *(connection.keep() for connection in connections.values()))
+
+        run(serve)
+    if not done:
+        raise RunFailed(f"{party.party}: stopped before all was aligned; the same command goes on")
+    return done[0]
+
+
+async def _align(
+    folder: Path,
+    federation: Federation,
+    party: OwnerFile,
+    storage: DiskStorage,
+    lines: dict[str, NatsOwnerLine],
+    connections: dict[str, Connection],
+    here: Here,
+    shown: Callable[[Progress], None] | None = None,
+) -> Aligned:
+    alignment = await here.work(partial(OwnerAlignment, folder, federation, party, storage))
+    counts = {"messages_dropped": 0}
+
+    def status() -> dict[str, Any]:
+        if shown is not None:
+            shown(alignment.progress)
+        done, total = alignment.progress
+        return {**_aligning_status(party.party, "owner", connections), "epoch": done, "epochs": total, **counts}
+
+    telling = asyncio.create_task(report(folder, status))
+    try:
+        own = identity(folder, party.party, "owner", federation.name)
+        return await alignment.run(own, lines, here, drop=Dropped(counts, say), log=say)
+    finally:
+        await end([telling])
+
+
+def _owner_files(folder: Path) -> tuple[Federation, OwnerFile, Ed25519PrivateKey]:
     federation = read_federation(folder)
     party = read_owner(folder, federation)
     _check_keys(folder, party.party, federation)
     key = read_plan_key(key_path(folder, "plan"))
     if key.public_key().public_bytes_raw().hex() != federation.plan_key:
         raise UserError(f"{key_path(folder, 'plan')} is not the key whose public half federation.toml names")
-    data, here = party.data, Here()
-    with held(folder, party.party):
-        read = partial(
-            open_labels, id_column=data.id, label_column=data.label, slots=folder / data.slots, task=data.task
-        )
-        labels = read(folder / data.labels)
-        test = None if data.test_labels is None else read(folder / data.test_labels, like=labels)
-        owner = OwnerParty(
-            party.party,
-            labels,
-            test,
-            party.head.settings(),
-            federation.plan(secrets.token_hex(16), party.slots.training, party.slots.encode_only),
-            key,
-            DiskStorage(folder / "state"),
-            collect_deadline_s=party.collect_s,
-            now_ms=here.now_ms(),
-            log=say,
-        )
-        lines = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+    return federation, party, key
 
-        async def serve(stop: asyncio.Event) -> None:
-            def finished(owner: OwnerParty) -> None:
-                if not owner.resumed_done or not (folder / RESULT).exists():
-                    with writing(folder / RESULT):
-                        write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
 
-            service = OwnerService(owner, {host: NatsOwnerLine(line) for host, line in lines.items()}, here, finished)
-            keeping = (line.keep() for line in lines.values())
-            await together(stop, service.run(stop), report(folder, lambda: _owner_status(owner, lines)), *keeping)
-
-        run(serve)
+def _opened_owner(
+    folder: Path, federation: Federation, party: OwnerFile, key: Ed25519PrivateKey, storage: DiskStorage, here: Here
+) -> OwnerParty:
+    """The owner on its labels."""
+    labels, test = owner_labels(folder, federation, party)
+    count = slot_count(folder, federation, party)
+    return OwnerParty(
+        party.party,
+        labels,
+        test,
+        party.head.settings(),
+        federation.plan(secrets.token_hex(16), count.training, count.encode_only),
+        key,
+        storage,
+        collect_deadline_s=party.collect_s,
+        now_ms=here.now_ms(),
+        log=say,
+    )
 
 
 def _renew_host(folder: Path, broker: Broker, service: HostService) -> None:
@@ -227,6 +336,11 @@ def _owner_status(owner: OwnerParty, lines: dict[str, Connection]) -> dict[str, 
         **owner.counts,
         **_traffic(lines.values()),
     }
+
+
+def _aligning_status(party: str, role: str, lines: dict[str, Connection]) -> dict[str, Any]:
+    connected = sum(line.client is not None for line in lines.values())
+    return {"party": party, "role": role, "state": "aligning", "connected": connected, **_traffic(lines.values())}
 
 
 def _traffic(connections: Iterable[Connection]) -> dict[str, int]:

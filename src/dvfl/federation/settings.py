@@ -101,7 +101,7 @@ class Alignment:
     way: Way = "union"
     case: Case = "keep"  # fold: A and a are one id
     pad: int = 1  # every party rounds the number of its rows up to a multiple of it
-    reserve: float = 0.1  # slots for rows that come later, as a share of those that are there
+    reserve: int = 1000  # slots for rows that come later
     silence_s: float = 3600.0  # after which a guest that does not answer is left out
 
     def __post_init__(self) -> None:

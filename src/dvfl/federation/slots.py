@@ -18,8 +18,13 @@ _AT_ONCE = 2_000_000  # ids that are hashed at once: for all of 10 million it wo
 _AGAIN = "align the table again"
 
 
-def find_slots(ids: pa.ChunkedArray, table: Path, id_column: str, slots: Path) -> NDArray[np.int32]:
-    """The slot of every row of `table`; raises for repeated ids and for those that have none, never showing them."""
+def find_slots(
+    ids: pa.ChunkedArray, table: Path, id_column: str, slots: Path, *, some: bool = False
+) -> NDArray[np.int32]:
+    """The slot of every row of `table`; raises for repeated ids and for those that have none, never showing them.
+
+    With `some`, rows may have come since, or be nobody else's: -1 where there is no slot.
+    """
     missing = ids.null_count
     if missing:
         raise UserError(f"{table}: {missing} of {len(ids)} rows have no '{id_column}'; every row needs one")
@@ -29,9 +34,11 @@ def find_slots(ids: pa.ChunkedArray, table: Path, id_column: str, slots: Path) -
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{slots} cannot be read as .parquet: {first_line(error)}") from error
     lost = int((found < 0).sum())
-    if lost:
+    if lost == len(found):
+        raise UserError(f"{table}: none of {len(ids)} rows has an '{id_column}' with a slot in {slots}; {_AGAIN}")
+    if lost and not some:
         raise UserError(f"{table}: {lost} of {len(ids)} rows have an '{id_column}' without a slot in {slots}; {_AGAIN}")
-    doubled = _repeats(found)  # slots do not repeat, so it is the ids
+    doubled = _repeats(found[found >= 0])  # slots do not repeat, so it is the ids
     if doubled:
         raise UserError(f"{table}: {doubled} of {len(ids)} rows repeat an earlier '{id_column}'; each may occur once")
     return found

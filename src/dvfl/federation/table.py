@@ -77,11 +77,19 @@ class Table:
 
 
 def open_table(
-    path: Path, *, id_column: str, slots: Path, prepared: Path, values: Values, schema: Schema | None
+    path: Path,
+    *,
+    id_column: str,
+    slots: Path,
+    prepared: Path,
+    values: Values,
+    schema: Schema | None,
+    some: bool = False,
 ) -> Table:
     """The table in `path`, prepared in the folder `prepared` unless an earlier start did it and nothing has changed.
 
-    `schema` is that of the training rows, from a checkpoint or for test rows; None: these are the training rows.
+    `schema` is that of the training rows, from a checkpoint or for test rows; None: these are the training rows. With
+    `some`, rows without a slot are left out: they have come since.
     """
     check_file(path)
     check_file(slots)
@@ -96,10 +104,16 @@ def open_table(
     if about is None:
         with writing(prepared), naming(path):
             file, ids = open_blocks(path, id_column, None if schema is None else _kinds(schema))
-            found = find_slots(ids, path, id_column, slots)
+            found = find_slots(ids, path, id_column, slots, some=some)
             del ids  # they may be as large as a column of text, and the columns come next
             encoder, now = _learn(file, values, schema)
-            about = {**origin, "fitted": schema is None, "rows": len(found), "width": encoder.width, "schema": now}
+            about = {
+                **origin,
+                "fitted": schema is None,
+                "rows": int((found >= 0).sum()),
+                "width": encoder.width,
+                "schema": now,
+            }
             _write(prepared, file, encoder, found, about)
     return Table(prepared, about["rows"], about["width"], about["schema"])
 
@@ -184,12 +198,15 @@ def _write(
     for old in (folder / _ABOUT, *folder.glob(".prepared.*")):
         old.unlink(missing_ok=True)
     with replacing(folder / _ROWS) as temporary, temporary.open("wb") as out:
+        at = 0
         for frame in file.blocks():
-            out.write(encoder.transform(frame).data)
+            has = slots[at : at + len(frame)] >= 0
+            out.write(np.ascontiguousarray(encoder.transform(frame)[has]).data)
+            at += len(frame)
         changed = out.tell() != about["rows"] * about["width"] * 4 or _fingerprint(file.path) != about["table"]
         if changed:
             raise UserError(f"{file.path} was changed while it was read; start again")
-    write_bytes(folder / _SLOTS, slots.tobytes())
+    write_bytes(folder / _SLOTS, slots[slots >= 0].tobytes())
     write_json(folder / _ABOUT, about)
 
 
