@@ -17,6 +17,7 @@ from dvfl.federation.settings import (
     INVITATION,
     PARTY,
     REQUEST,
+    Alignment,
     BrokerEntry,
     GuestData,
     Optimiser,
@@ -57,7 +58,7 @@ class Clinics:
 
     def create(self, name: str = NAME) -> "Clinics":
         data = OwnerData("labels.parquet", test_labels="test_labels.parquet")
-        create(self.owner, name, TRAINING, HEAD, data, {"preset": "tuned"}, now=datetime.now(UTC))
+        create(self.owner, name, TRAINING, HEAD, data, {"preset": "tuned"}, Alignment("given"), now=datetime.now(UTC))
         return self
 
     def join(self, party: str, *, port: int = 4222) -> Request:

@@ -88,7 +88,7 @@ def test_the_keys_of_an_owner_are_never_overwritten(clinics: Clinics) -> None:
 
 def test_labels_may_lie_in_the_folder_before_it_is_made(tmp_path: Path) -> None:
     (tmp_path / "labels.parquet").write_bytes(b"")
-    create(tmp_path, NAME, TRAINING, HEAD, OwnerData(), {}, now=datetime.now(UTC))
+    create(tmp_path, NAME, TRAINING, HEAD, OwnerData(), {}, Alignment(), now=datetime.now(UTC))
     assert (tmp_path / PARTY).exists()
 
 

@@ -10,14 +10,27 @@ import pytest
 from dvfl.data import VerticalData, load
 from dvfl.errors import UserError
 from dvfl.federation.labels import open_labels
-from dvfl.federation.practice import PracticeShape, write_practice
+from dvfl.federation.practice import write_practice
 from dvfl.federation.table import Table, open_table
 
 
-def shares(name: str, folder: Path, seed: int = 0) -> tuple[VerticalData, PracticeShape, list[str]]:
+def shares(name: str, folder: Path, seed: int = 0) -> tuple[VerticalData, list[str]]:
     data = load(name)
     names = [f"guest-{i}" for i in range(1, len(data.guests) + 1)]
-    return data, write_practice(data, folder, names, "owner", seed), names
+    write_practice(data, folder, names, "owner", seed)
+    return data, names
+
+
+def aligned(folder: Path, parties: list[str]) -> int:
+    """Writes slots for all, by their ids; how many of them are for training."""
+    train, test = (
+        sorted({one for path in folder.glob(f"*/{stem}.parquet") for one in pd.read_parquet(path)["id"]})
+        for stem in ("table", "test_table")
+    )
+    known = pd.DataFrame({"id": [*train, *test], "slot": np.arange(len(train) + len(test), dtype=np.int32)})
+    for party in parties:
+        known.to_parquet(folder / party / "slots.parquet", index=False)
+    return len(train)
 
 
 def table_of(folder: Path, stem: str, unit: bool, training: Table | None = None) -> Table:
@@ -33,7 +46,8 @@ def table_of(folder: Path, stem: str, unit: bool, training: Table | None = None)
 
 @pytest.mark.parametrize("name", ["digits", "wine", "diabetes"])
 def test_sorted_by_slots_all_parties_have_the_rows_of_the_data_set(name: str, tmp_path: Path) -> None:
-    data, shape, names = shares(name, tmp_path)
+    data, names = shares(name, tmp_path)
+    training = aligned(tmp_path, [*names, "owner"])
     owner = tmp_path / "owner"
     slots = owner / "slots.parquet"
     labels = open_labels(owner / "labels.parquet", id_column="id", label_column="label", slots=slots)
@@ -48,7 +62,7 @@ def test_sorted_by_slots_all_parties_have_the_rows_of_the_data_set(name: str, tm
     ]
     for part, first, parts, y in (
         ("train", 0, tables, labels),
-        ("test", shape.slots, tests, tested),
+        ("test", training, tests, tested),
     ):
         ours = [np.asarray(table.take(np.argsort(table.slots))) for table in parts]
         truth = np.concatenate([getattr(guest, part) for guest in data.guests], axis=1)
@@ -69,8 +83,8 @@ def test_sorted_by_slots_all_parties_have_the_rows_of_the_data_set(name: str, tm
 
 def test_tables_are_as_wide_as_the_data_set_says(tmp_path: Path) -> None:
     for name in ("digits", "wine"):  # digits has constant columns, of unit guests
-        data, shape, names = shares(name, tmp_path / name)
-        assert shape == PracticeShape(len(data.y_train), len(data.y_test))
+        data, names = shares(name, tmp_path / name)
+        assert aligned(tmp_path / name, names) == len(data.y_train)
         for guest, share in zip(names, data.guests, strict=True):
             assert table_of(tmp_path / name / guest, "table", share.unit).width == share.columns
 
@@ -92,23 +106,22 @@ def test_too_few_training_rows_are_refused_before_anything_is_written(tmp_path: 
 
 
 def test_every_party_has_its_rows_in_another_order_and_ids_that_say_nothing(tmp_path: Path) -> None:
-    _, shape, names = shares("digits", tmp_path)
+    data, names = shares("digits", tmp_path)
     ids = [pd.read_parquet(tmp_path / name / "table.parquet")["id"] for name in names]
     ids.append(pd.read_parquet(tmp_path / "owner" / "labels.parquet")["id"])
     for number, one in enumerate(ids):
         assert set(one) == set(ids[0]) and one.is_unique
         assert all((one != other).mean() > 0.9 for other in ids[:number])
-    known = pd.read_parquet(tmp_path / "guest-1" / "slots.parquet").set_index("id")["slot"]
-    order = known.loc[sorted(known.index)].to_numpy()
-    assert abs(np.corrcoef(order, np.arange(len(order)))[0, 1]) < 0.1
-    assert len(known) == shape.slots + shape.encode_slots
+    label = pd.read_parquet(tmp_path / "owner" / "labels.parquet").sort_values("id")["label"].astype(int)
+    assert abs(np.corrcoef(label, np.arange(len(label)))[0, 1]) < 0.1
+    assert len(label) == len(data.y_train)
 
 
 def test_the_files_are_these(tmp_path: Path) -> None:
     shares("wine", tmp_path)
     found = {name: sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("guest-2", "owner")}
-    assert found["guest-2"] == ["slots.parquet", "table.parquet", "test_table.parquet"]
-    assert found["owner"] == ["labels.parquet", "slots.parquet", "test_labels.parquet"]
+    assert found["guest-2"] == ["table.parquet", "test_table.parquet"]
+    assert found["owner"] == ["labels.parquet", "test_labels.parquet"]
 
 
 def test_the_seed_decides_all(tmp_path: Path) -> None:

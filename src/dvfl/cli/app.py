@@ -12,6 +12,8 @@ import typer
 
 from dvfl import __version__
 from dvfl.cli import bench, chaos, custody, federation, party
+from dvfl.cli.align import EXAMPLE as ALIGN_EXAMPLE
+from dvfl.cli.align import align
 from dvfl.cli.doctor import EXAMPLE as DOCTOR_EXAMPLE
 from dvfl.cli.doctor import doctor
 from dvfl.cli.interrupts import Interrupted
@@ -32,6 +34,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(federation.app, name="federation")
 app.command(epilog=custody.JOIN)(custody.join)
 app.command(epilog=custody.ADMIT)(custody.admit)
+app.command(epilog=ALIGN_EXAMPLE)(align)
 app.command(epilog=DOCTOR_EXAMPLE)(doctor)
 for role, folder in ((party.guest, "guest-1"), (party.host, "host-1"), (party.owner, "owner")):
     app.command(epilog=f"Example: dvfl {role.__name__} practice/{folder}")(role)

@@ -12,6 +12,8 @@ from dvfl.errors import UserError
 if TYPE_CHECKING:
     from dvfl.federation.custody import Changed, Widths
 
+Align = Annotated[Literal["union", "star", "given"], typer.Option(help="How ids become slots (docs/alignment.md).")]
+IdCase = Annotated[Literal["keep", "fold"], typer.Option(help="fold: ids that differ in case alone are the same.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 _Owner = Annotated[Path, typer.Argument(metavar="DIR", help="The owner's folder.")]
 
@@ -31,6 +33,8 @@ def create(
     ] = None,
     id: Annotated[str, typer.Option(metavar="COLUMN", help="The id column of the labels.")] = "id",
     label_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="Which column of --labels.")] = None,
+    align: Align = "union",
+    id_case: IdCase = "keep",
     debug: _Debug = False,
 ) -> None:
     """Make a real federation, run by its owner: the owner's keys, and an invitation for all others."""
@@ -39,13 +43,14 @@ def create(
     from dvfl.federation.custody import create
     from dvfl.federation.founding import placed
     from dvfl.federation.papers import shown
-    from dvfl.federation.settings import INVITATION, OwnerData
+    from dvfl.federation.settings import INVITATION, Alignment, OwnerData
 
     training, head = settings_for(preset, seed, None if labels is None else (labels, id, label_column))
     data = OwnerData(id=id, label=label_column)
     if labels is not None:
         data = OwnerData(placed(folder, labels), id=id, label=label_column)
-    invitation = create(folder, name, training, head, data, {"preset": preset}, now=datetime.now(UTC))
+    alignment = Alignment(align, id_case)
+    invitation = create(folder, name, training, head, data, {"preset": preset}, alignment, now=datetime.now(UTC))
     typer.echo(f"{folder}: the owner's folder. Whoever has {folder / 'keys'} is the owner: keep it, and back it up.")
     typer.echo(f"Send {folder / INVITATION} to every guest and host; it holds no secret. Its fingerprint, which they")
     typer.echo("should hear from you by telephone:")
@@ -61,7 +66,7 @@ def join(
     table: Annotated[Path | None, typer.Option(metavar="FILE", help="A guest's table, CSV or Parquet.")] = None,
     id: Annotated[str, typer.Option(metavar="COLUMN", help="Its id column.")] = "id",
     slots: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its slots; slots.parquet in DIR unless given.")
+        Path | None, typer.Option(metavar="FILE", help="Its slots, where they are not drawn by alignment.")
     ] = None,
     values: Annotated[
         Literal["standardise", "unit"], typer.Option(help="unit: numbers from 0 to 1, taken as they are.")

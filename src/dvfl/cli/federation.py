@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dvfl.cli import custody
+from dvfl.errors import UserError
 
 _Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 EXAMPLE = "Example: dvfl federation init practice --guests 4 --hosts 2 --dataset digits; dvfl federation up practice"
@@ -30,6 +31,7 @@ def init(
     seed: Annotated[int, typer.Option(min=0, help="Of the run.")] = 0,
     rows: Annotated[int | None, typer.Option(min=1, help="Training rows; all unless given.")] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data files lie (docs/data.md).")] = None,
+    align: custody.Align = "union",
     debug: _Debug = False,
 ) -> None:
     """Make a federation for practice: all parties' folders, their data and all keys, in one place."""
@@ -37,7 +39,9 @@ def init(
     from dvfl.cli.practice import make_practice
 
     needed("federation", "nats", "cryptography", "nacl")
-    make_practice(folder, guests, hosts, dataset, preset, seed, rows, data_dir)
+    if align == "given":
+        raise UserError("--align given: practice parties have no slots of their own; union or star is right")
+    make_practice(folder, guests, hosts, dataset, preset, seed, rows, data_dir, align)
     typer.echo(f"{folder}: {guests} guests, {hosts} hosts and the owner, with practice data of {dataset}.")
     typer.echo("All keys were made in one place: good for practice, not for secrets.")
     typer.echo(f"Run it here: dvfl federation up {folder}")

@@ -13,24 +13,25 @@ def guest(folder: _Folder, debug: _Debug = False) -> None:
     """Run a guest: it trains on its own table and pushes encodings to the hosts. SIGTERM: save and leave."""
     from dvfl.federation.processes import run_guest
 
-    run_guest(_checked(folder))
+    run_guest(checked(folder))
 
 
 def host(folder: _Folder, debug: _Debug = False) -> None:
     """Run a host and its broker: it aggregates what guests push. SIGTERM: save and leave."""
     from dvfl.federation.processes import run_host
 
-    run_host(_checked(folder))
+    run_host(checked(folder))
 
 
 def owner(folder: _Folder, debug: _Debug = False) -> None:
     """Run the owner: it tells the plan, collects encodings, trains on its labels. SIGTERM: save and leave."""
     from dvfl.federation.processes import run_owner
 
-    run_owner(_checked(folder))
+    run_owner(checked(folder))
 
 
-def _checked(folder: Path) -> Path:
+def checked(folder: Path) -> Path:
+    """The folder, where it is there and what real parties need is installed."""
     from dvfl.cli.extras import needed
     from dvfl.errors import UserError
 

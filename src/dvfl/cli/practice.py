@@ -7,7 +7,7 @@ from dvfl.data import load
 from dvfl.data.vertical import fewer_rows
 from dvfl.federation.founding import OWNER, Founding, found
 from dvfl.federation.practice import check_practice, write_practice
-from dvfl.federation.settings import GuestEntry
+from dvfl.federation.settings import Alignment, GuestEntry, Way
 from dvfl.strategies.presets import preset as preset_of
 from dvfl.strategies.settings import Settings
 
@@ -21,6 +21,7 @@ def make_practice(
     seed: int,
     rows: int | None,
     data_dir: Path | None,
+    align: Way = "union",
 ) -> None:
     """Makes the folders and writes each party's share."""
     data = fewer_rows(load(dataset, data_dir=data_dir, guests=guests), rows)
@@ -40,6 +41,7 @@ def make_practice(
         head=head_of(s),
         tests=True,
         about={"dataset": dataset, "preset": preset},
+        alignment=Alignment(align),
     )
     found(folder, founding)
     write_practice(data, folder, names, OWNER, seed)

@@ -27,6 +27,7 @@ from dvfl.federation.settings import (
     FEDERATION,
     INVITATION,
     PARTY,
+    Alignment,
     Federation,
     GuestEntry,
     OwnerData,
@@ -61,6 +62,7 @@ def create(
     head: OwnerHead,
     data: OwnerData,
     about: Mapping[str, str],
+    alignment: Alignment,
     *,
     now: datetime,
 ) -> Invitation:
@@ -74,7 +76,7 @@ def create(
     write_key(key_path(folder, "plan"), plan_key)
     # As long as the authority's: whoever has this folder could make another at any time.
     write_credentials(folder, authority, party=OWNER, role="owner", federation=name, days=AUTHORITY_DAYS, now=now)
-    write_federation(folder, Federation(name, OWNER, public, (), {}, training))
+    write_federation(folder, Federation(name, OWNER, public, (), {}, training, alignment=alignment))
     write_party(folder, OwnerFile(OWNER, {}, head, data=data, about=dict(about)))
     return invitation
 

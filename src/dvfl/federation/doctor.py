@@ -247,6 +247,7 @@ def _aligned(patient: Patient) -> bool:
 
 def _plan(patient: Patient, file: OwnerFile) -> str:
     if _aligned(patient) and Aligned.read(patient.folder) is None:
+        patient.federation.plan("0" * 32, 1, 0)
         return "a run can begin: dvfl owner aligns first"
     slots = slot_count(patient.folder, patient.federation, file)
     if slots.training < 1:

@@ -15,6 +15,7 @@ from dvfl.federation.credentials import key_path, write_authority, write_credent
 from dvfl.federation.settings import (
     FEDERATION,
     PARTY,
+    Alignment,
     BrokerEntry,
     Federation,
     GuestData,
@@ -60,6 +61,7 @@ class Founding:
     head: OwnerHead
     tests: bool  # there are rows that are only ever encoded
     about: dict[str, str]
+    alignment: Alignment
 
 
 def found(folder: Path, founding: Founding) -> Federation:
@@ -74,6 +76,7 @@ def found(folder: Path, founding: Founding) -> Federation:
         founding.hosts,
         founding.guests,
         founding.training,
+        alignment=founding.alignment,
     )
     authority = make_authority(founding.name, now)
     addresses = dict(zip(founding.hosts, free_addresses(len(founding.hosts)), strict=True))

@@ -34,9 +34,7 @@ def find_slots(
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{slots} cannot be read as .parquet: {first_line(error)}") from error
     lost = int((found < 0).sum())
-    if lost == len(found):
-        raise UserError(f"{table}: none of {len(ids)} rows has an '{id_column}' with a slot in {slots}; {_AGAIN}")
-    if lost and not some:
+    if lost and (not some or lost == len(found)):
         raise UserError(f"{table}: {lost} of {len(ids)} rows have an '{id_column}' without a slot in {slots}; {_AGAIN}")
     doubled = _repeats(found[found >= 0])  # slots do not repeat, so it is the ids
     if doubled:

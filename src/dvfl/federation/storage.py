@@ -64,7 +64,8 @@ class DiskStorage:
         self._folder = folder
         self._tables: list[np.memmap[Any, Any]] = []
         with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # data, weights, and a secret of alignment
+            folder.chmod(0o700)
             remove_unfinished(folder)
             self._trusted = self._tables_are_whole()
             write_json(folder / _TABLES, {"boot": _boot(), "closed": False})
