@@ -48,15 +48,17 @@ class OwnerSession:
         self.round = round
         self._guests, self._rules, self._storage, self._secret = guests, rules, storage, secret
         first = self._saved(0)
-        if round and not first.get("done"):
-            raise UserError("later rows can be aligned once the first alignment has finished; it has not")
+        if round and not self._saved(round - 1).get("done"):
+            raise UserError("later rows can be aligned once the alignment before has finished; it has not")
+        if round and first["own"]["guests"] != list(guests):
+            raise UserError("the guests are not those of the first alignment; a new run is needed")
         self._keys = {name: Opened.from_bytes(bytes.fromhex(of)).key for name, of in first.get("opened", {}).items()}
         saved = first if round == 0 else self._saved(round)
         self.number: int = first.get("number", 0)
         self.opened = {name: Opened.from_bytes(bytes.fromhex(of)) for name, of in saved.get("opened", {}).items()}
         self.done: bool = saved.get("done", False)
-        self._own: str = own.hex()
-        self.changed = saved.get("own", self._own) != self._own  # the owner has other ids than those it began with
+        self._own = {"ids": own.hex(), "guests": list(guests), "case": rules.case}
+        self.changed = saved.get("own", self._own) != self._own  # the owner has other ids, guests or rules now
         self.unknown = set(guests) - set(self.opened)  # guests that must say, perhaps again, who they are
         self.save()
 
