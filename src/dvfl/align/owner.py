@@ -116,7 +116,8 @@ class AligningOwner:
     def _afresh(self) -> Errands:
         self._result: Matched | None = None
         self._parts: dict[str, list[bytes]] = {}
-        self._waits_for: set[Errand] = set()  # the last answers that are needed: to what is told, or to the farewell
+        self._waits_for: set[Errand] = set()  # in the end: parts of the slots, and then farewells
+        self._farewell: set[Errand] = set()
         self._begun = False
         return Errands(self._draw)
 
@@ -178,21 +179,21 @@ class AligningOwner:
         if self._session.done:
             return
         self._parts = {guest: self._way.parts(guest, result, self._session) for guest in self.guests}
+        self._farewell = {Errand("done", guest) for guest in self.guests}
         told = {Errand("slots", guest, part) for guest, parts in self._parts.items() for part in range(len(parts))}
-        self._wait_for(told or {Errand("done", guest) for guest in self.guests})
+        # Farewells last: a guest that loses its disk before all have their slots makes all of these void.
+        self._wait_for((told - self._session.heard) or (self._farewell - self._session.heard))
 
     def _heard(self, errand: Errand) -> None:
+        self._session.heard.add(errand)
         self._waits_for.discard(errand)
-        if self._waits_for:
-            return
-        if errand.kind == "done":
-            self._session.finish()
-        else:
-            # Not sooner: a guest that loses its disk before the last has its slots makes all of them void.
-            self._wait_for({Errand("done", guest) for guest in self.guests})
+        self._session.done = self._farewell <= self._session.heard
+        self._session.save()
+        if not self._waits_for and not self._session.done:
+            self._wait_for(self._farewell)
 
     def _wait_for(self, errands: set[Errand]) -> None:
-        self._waits_for = errands
+        self._waits_for = set(errands)
         for errand in sorted(errands):
             self._errands.add(errand.about, errand)
 

@@ -5,6 +5,7 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from dvfl.align.errands import Errand
 from dvfl.align.ids import IdRules, check_commitment
 from dvfl.align.rows import Sizes
 from dvfl.align.tasks import Storage, derived
@@ -56,6 +57,7 @@ class OwnerSession:
         saved = first if round == 0 else self._saved(round)
         self.number: int = first.get("number", 0)
         self.opened = {name: Opened.from_bytes(bytes.fromhex(of)) for name, of in saved.get("opened", {}).items()}
+        self.heard = {Errand(*of) for of in saved.get("heard", [])}  # what guests were told and have acknowledged
         self.done: bool = saved.get("done", False)
         self._own = {"ids": own.hex(), "guests": list(guests), "case": rules.case}
         self.changed = saved.get("own", self._own) != self._own  # the owner has other ids, guests or rules now
@@ -78,6 +80,7 @@ class OwnerSession:
         """Another session, which shares nothing with this one; in a delta the same, with nothing heard yet."""
         self.number += self.round == 0
         self.opened.clear()
+        self.heard.clear()
         self.unknown = set(self._guests)
         self.done = False
         self.save()
@@ -105,13 +108,15 @@ class OwnerSession:
             return None
         return answer[STAMP:]
 
-    def finish(self) -> None:
-        self.done = True
-        self.save()
-
     def save(self) -> None:
         opened = {name: of.to_bytes().hex() for name, of in self.opened.items()}
-        state = {"number": self.number, "own": self._own, "opened": opened, "done": self.done}
+        state = {
+            "number": self.number,
+            "own": self._own,
+            "opened": opened,
+            "heard": sorted(self.heard),
+            "done": self.done,
+        }
         self._storage.put(self.place("json"), json.dumps(state).encode())
 
     def _saved(self, round: int) -> dict[str, Any]:
