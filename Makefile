@@ -1,6 +1,6 @@
 # make setup | demo | test | clean
 
-EXTRAS := dev,federation
+EXTRAS := dev,federation,psi
 STAMP := .venv/.installed
 DEMO := runs/demo
 

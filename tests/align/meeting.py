@@ -8,9 +8,10 @@ from typing import Any
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Matched, Slots
 from dvfl.align.rows import Rows
+from dvfl.align.star import star_owner
+from dvfl.align.star_guest import star_guest
 from dvfl.align.tasks import Guest, Owner, Task
-from dvfl.align.union import UnionGuest
-from dvfl.align.union_owner import union_owner
+from dvfl.align.union import union_guest, union_owner
 
 OWNER = "owner"
 RULES = IdRules()
@@ -40,6 +41,7 @@ class Meeting:
 
     def __init__(self, sets: Mapping[str, Rows], way: str = "union", seed: int = 0, **of_owner: Any) -> None:
         self.sets, self.way, self.of_owner = dict(sets), way, of_owner
+        self.rules: dict[str, IdRules] = {}
         self.storages = {name: Held() for name in self.sets}
         self.luck = random.Random(seed)
         self.starts = 0
@@ -53,7 +55,8 @@ class Meeting:
 
     def start_owner(self) -> Owner:
         self.starts += 1
-        self.owner = union_owner(
+        make = union_owner if self.way == "union" else star_owner
+        self.owner = make(
             OWNER,
             self.sets[OWNER],
             self.names,
@@ -68,8 +71,14 @@ class Meeting:
         if name not in self.guests:
             self.starts += 1
             kwargs = {key: self.of_owner[key] for key in ("pad", "round") if key in self.of_owner}
-            self.guests[name] = UnionGuest(
-                name, self.sets[name], RULES, self.storages[name], secret=secret(self.starts), **kwargs
+            make = union_guest if self.way == "union" else star_guest
+            self.guests[name] = make(
+                name,
+                self.sets[name],
+                self.rules.get(name, RULES),
+                self.storages[name],
+                secret=secret(self.starts),
+                **kwargs,
             )
         return self.guests[name]
 
@@ -88,6 +97,7 @@ class Meeting:
                 self.owner.took(party, task, answer)
                 step += 1
                 after(step)
+            assert step < 2000, "they go round in circles"
             assert given, "nobody has anything to do, and they have not finished"
         return self.owner.result
 
@@ -97,12 +107,13 @@ class Meeting:
         return found
 
     def check(self) -> None:
-        """Equal ids have equal slots and others have not; presence is who has an id; nobody else's label has a slot."""
+        """Equal ids have equal slots and others have not, presence is who has them, and training slots come first."""
         holders: dict[bytes, set[str]] = {}
         for name in self.names:
             for one in (*self.sets[name].train, *self.sets[name].test):
                 holders.setdefault(one, set()).add(name)
-        slot_of: dict[bytes, int] = {}
+        labelled = {*self.sets[OWNER].train, *self.sets[OWNER].test}
+        slot_of: dict[tuple[str, bytes], int] = {}
         result = self.owner.result
         for name in self.sets:
             ids, slots = self.sets[name], self.slots(name)
@@ -112,10 +123,15 @@ class Meeting:
                     if one not in holders:
                         assert slot == -1
                         continue
-                    assert slot_of.setdefault(one, slot) == slot
+                    if self.way == "star" and one not in labelled:  # then nobody knows that others have it too
+                        key, holder = (name, one), {name}
+                    else:
+                        key, holder = ("", one), holders[one]
+                    assert slot_of.setdefault(key, slot) == slot
+                    assert self.present(slot) == holder
                     assert (slot < result.training) == (part == "train")
         assert len(set(slot_of.values())) == len(slot_of)
-        for one, slot in slot_of.items():
-            assert {
-                name for name, is_there in zip(result.guests, result.presence[slot], strict=True) if is_there
-            } == holders[one]
+
+    def present(self, slot: int) -> set[str]:
+        result = self.owner.result
+        return {name for name, there in zip(result.guests, result.presence[slot], strict=True) if there}

@@ -1,11 +1,12 @@
 """Points of Curve25519 in Edwards form (its prime-order group), packed 32 bytes each; the arithmetic is libsodium's."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 
 from nacl import bindings
 from nacl.exceptions import CryptoError
+
+from dvfl.align.spreading import spread
 
 POINT = 32  # bytes
 _PERSON = b"dvfl id"  # keeps these hashes apart from all others with the same salt
@@ -23,7 +24,7 @@ def hashed(ids: Sequence[bytes], salt: bytes, threads: int = 1) -> bytes:
             hashlib.blake2b(one, digest_size=POINT, key=salt, person=_PERSON).digest()
         )
 
-    return _spread(lambda start, stop: b"".join(map(point, ids[start:stop])), len(ids), threads)
+    return b"".join(spread(lambda start, stop: b"".join(map(point, ids[start:stop])), len(ids), threads))
 
 
 def multiplied(points: bytes, scalar: bytes, threads: int = 1) -> bytes:
@@ -38,7 +39,7 @@ def multiplied(points: bytes, scalar: bytes, threads: int = 1) -> bytes:
         )
 
     try:
-        return _spread(part, len(points) // POINT, threads)
+        return b"".join(spread(part, len(points) // POINT, threads))
     except CryptoError as error:
         raise BadPoint("bytes that are no points of the group") from error
 
@@ -71,12 +72,3 @@ def scalar_commitment(of: bytes, session: bytes) -> bytes:
     return hashlib.blake2b(
         bindings.crypto_scalarmult_ed25519_base_noclamp(of), digest_size=32, key=session, person=b"dvfl scalar"
     ).digest()
-
-
-def _spread(part: Callable[[int, int], bytes], count: int, threads: int) -> bytes:
-    """The parts of 0 .. count, one a thread, joined."""
-    if threads == 1 or count < threads:
-        return part(0, count)
-    edges = [count * thread // threads for thread in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        return b"".join(pool.map(part, edges[:-1], edges[1:]))

@@ -12,6 +12,7 @@ from dvfl.errors import UserError
 
 MOST_SLOTS = 2**31  # a slot is an int32 on the wire
 Tags = NDArray[np.uint8]  # (rows, 32)
+_AT_ONCE = 1 << 18  # rows that are compared at once
 
 
 class Tagged(NamedTuple):
@@ -75,9 +76,9 @@ def matched(sets: Mapping[str, Tagged], owner: str, draw: np.random.Generator, r
     """Slots for all tags of all guests, and for those of the owner's that a guest has."""
     guests = tuple(name for name in sets if name != owner)
     parts = {(name, part): tags for name, of in sets.items() for part, tags in of._asdict().items()}
-    numbers, first = _people(list(parts.values()))
+    numbers, tags = _people(list(parts.values()))
     by_part = dict(zip(parts, numbers, strict=True))
-    people = len(first)
+    people = len(tags)
     _refuse_both(by_part, people)
     presence = np.zeros((people, len(guests)), bool)
     for place, name in enumerate(guests):
@@ -96,8 +97,7 @@ def matched(sets: Mapping[str, Tagged], owner: str, draw: np.random.Generator, r
     by_slot = np.zeros((count, len(guests)), bool)
     by_slot[: len(person)] = presence[person]
     slots = {name: Slots(slot[by_part[name, "train"]], slot[by_part[name, "test"]]) for name in sets}
-    tags = _gathered(list(parts.values()), first[person])
-    return Matched(owner, guests, slots, len(train), len(test), reserve, by_slot, tags)
+    return Matched(owner, guests, slots, len(train), len(test), reserve, by_slot, tags[person])
 
 
 def extended(before: Matched, later: Mapping[str, Tags], draw: np.random.Generator) -> Matched:
@@ -106,11 +106,10 @@ def extended(before: Matched, later: Mapping[str, Tags], draw: np.random.Generat
     What it returns has the slots of the later rows alone (as test rows), and the presence of all.
     """
     names = (*before.guests, before.owner)
-    new = [later[name] for name in names]
-    (old, *numbers), first = _people([before.tags, *new])
-    slot = np.full(len(first), -1, np.int32)
+    (old, *numbers), tags = _people([before.tags, *(later[name] for name in names)])
+    slot = np.full(len(tags), -1, np.int32)
     slot[old] = np.arange(len(old), dtype=np.int32)
-    wanting = np.zeros(len(first), bool)
+    wanting = np.zeros(len(tags), bool)
     for number in numbers[:-1]:
         wanting[number] = True
     wanting &= slot < 0
@@ -139,7 +138,7 @@ def extended(before: Matched, later: Mapping[str, Tags], draw: np.random.Generat
         before.encode_only + used,
         before.reserve - used,
         presence,
-        np.concatenate([before.tags, _gathered([before.tags, *new], first[person])]),
+        np.concatenate([before.tags, tags[person]]),
     )
 
 
@@ -149,13 +148,12 @@ def grouped(tags: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.bool_
     Tags are random, so that their first 8 bytes nearly always tell them apart: sorting those is many times faster.
     """
     words = np.ascontiguousarray(tags).view(np.uint64)
-    order = np.argsort(words[:, 0], kind="stable")
+    order = np.argsort(words[:, 0])
     same_word = _repeats(words[order, 0])
     alike = np.flatnonzero(same_word)
-    same = same_word.copy()
-    same[alike] = (words[order[alike]] == words[order[alike - 1]]).all(axis=1)
-    if (same == same_word).all():
-        return order, ~same
+    blocks = np.split(alike, range(_AT_ONCE, len(alike), _AT_ONCE))
+    if all((words[order[block]] == words[order[block - 1]]).all() for block in blocks):
+        return order, ~same_word
     order = np.lexsort(words.T)
     return order, ~_repeats(words[order])
 
@@ -168,26 +166,23 @@ def _repeats(x: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return same
 
 
-def _people(sets: list[Tags]) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
-    """For each set the person's number of each tag, and for each person a place where its tag stands."""
+def _people(sets: list[Tags]) -> tuple[list[NDArray[np.intp]], Tags]:
+    """For each set the person's number of each tag, and the tag of each person."""
     tags = np.concatenate(sets)
     order, begins = grouped(tags)
     number = np.empty(len(tags), np.intp)
     number[order] = np.cumsum(begins) - 1
     edges = np.cumsum([len(part) for part in sets])[:-1]
-    return np.split(number, edges), order[begins]
-
-
-def _gathered(sets: list[Tags], places: NDArray[np.intp]) -> Tags:
-    gathered: Tags = np.concatenate(sets)[places]
-    return gathered
+    return np.split(number, edges), tags[order[begins]]
 
 
 def _refuse_both(by_part: dict[tuple[str, str], NDArray[np.intp]], people: int) -> None:
     """Raises where somebody is in one party's training rows and in another's test rows, or twice in one party's."""
     trained, tested = np.zeros(people, bool), np.zeros(people, bool)
     for (name, part), number in by_part.items():
-        double = len(number) - len(np.unique(number))
+        seen = np.zeros(people, bool)
+        seen[number] = True
+        double = len(number) - int(seen.sum())
         if double:
             raise UserError(
                 f"{name}: {double} of {len(number)} tags of its {part} rows repeat another; each may occur once"

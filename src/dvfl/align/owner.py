@@ -5,6 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from dvfl.align.errands import Errand, Errands
+from dvfl.align.guest import PARTS
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Matched
 from dvfl.align.sessions import OwnerSession
@@ -35,8 +36,8 @@ class Way(Protocol):
     def match(self) -> Matched:
         """Slots for everybody, the owner's in the order of its rows; in any thread."""
 
-    def parts(self, guest: str, result: Matched) -> list[tuple[str, bytes]]:
-        """What the guest is told, as kinds and contents of tasks."""
+    def parts(self, guest: str, result: Matched, session: OwnerSession) -> list[bytes]:
+        """What the guest is told of its slots."""
 
     def told(self, guest: str, body: bytes) -> None:
         """Its answer to one of them; raises where the guest objects."""
@@ -74,7 +75,7 @@ class AligningOwner:
     @property
     def progress(self) -> Progress:
         """How far the matching is; what is told afterwards takes next to no time."""
-        return self._way.progress
+        return self._way.progress if self._result is None else Progress(1, 1)
 
     @property
     def finished(self) -> bool:
@@ -114,8 +115,9 @@ class AligningOwner:
 
     def _afresh(self) -> Errands:
         self._result: Matched | None = None
-        self._parts: dict[str, list[tuple[str, bytes]]] = {}
-        self._waits_for: set[Errand] = set()  # the last answers that are needed: to what is told, or to the farewell
+        self._parts: dict[str, list[bytes]] = {}
+        self._waits_for: set[Errand] = set()  # in the end: parts of the slots, and then farewells
+        self._farewell: set[Errand] = set()
         self._begun = False
         return Errands(self._draw)
 
@@ -138,25 +140,26 @@ class AligningOwner:
         """All guests are known: begins, or goes on from where an earlier process stopped."""
         self._begun = True
         kept = self._storage.get(self._session.place(_RESULT))
-        self._way.begin(self._session, self._errands)
         if kept is None:
+            self._way.begin(self._session, self._errands)
             self._match_if_complete()
         else:
             self._tell(Matched.from_bytes(kept))
 
     def _to_ask(self, errand: Errand) -> Task:
-        if errand.kind in ("match", "done"):
-            return self._task(errand.kind, self._errands.opaque(), b"")
-        if errand.kind == "tell":
-            kind, content = self._parts[errand.about][errand.part]
-            return self._task(kind, errand.part, content)
+        if errand.kind == "match":
+            return self._task("match", self._errands.opaque(), b"")
+        if errand.kind == "slots":
+            return self._task("slots", errand.part, self._parts[errand.about][errand.part])
+        if errand.kind == "done":
+            return self._task("done", 0, PARTS.pack(len(self._parts[errand.about])))
         return self._task(*self._way.task(errand))
 
     def _take(self, party: str, errand: Errand, body: bytes) -> None:
         if errand.kind == "match":
             self._storage.put(self._session.place(_RESULT), body)
             self._tell(Matched.from_bytes(body))
-        elif errand.kind == "tell":
+        elif errand.kind == "slots":
             self._way.told(party, body)
             self._heard(errand)
         elif errand.kind == "done":
@@ -175,22 +178,22 @@ class AligningOwner:
         self._storage.drop(self._session.place(HELD))
         if self._session.done:
             return
-        self._parts = {guest: self._way.parts(guest, result) for guest in self.guests}
-        told = {Errand("tell", guest, part) for guest, parts in self._parts.items() for part in range(len(parts))}
-        self._wait_for(told or {Errand("done", guest) for guest in self.guests})
+        self._parts = {guest: self._way.parts(guest, result, self._session) for guest in self.guests}
+        self._farewell = {Errand("done", guest) for guest in self.guests}
+        told = {Errand("slots", guest, part) for guest, parts in self._parts.items() for part in range(len(parts))}
+        # Farewells last: a guest that loses its disk before all have their slots makes all of these void.
+        self._wait_for((told - self._session.heard) or (self._farewell - self._session.heard))
 
     def _heard(self, errand: Errand) -> None:
+        self._session.heard.add(errand)
         self._waits_for.discard(errand)
-        if self._waits_for:
-            return
-        if errand.kind == "done":
-            self._session.finish()
-        else:
-            # Not sooner: a guest that loses its disk before the last has its slots makes all of them void.
-            self._wait_for({Errand("done", guest) for guest in self.guests})
+        self._session.done = self._farewell <= self._session.heard
+        self._session.save()
+        if not self._waits_for and not self._session.done:
+            self._wait_for(self._farewell)
 
     def _wait_for(self, errands: set[Errand]) -> None:
-        self._waits_for = errands
+        self._waits_for = set(errands)
         for errand in sorted(errands):
             self._errands.add(errand.about, errand)
 

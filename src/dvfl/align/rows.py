@@ -13,7 +13,7 @@ from dvfl.align.tasks import derived
 from dvfl.errors import UserError
 
 _AT_ONCE = 1 << 18
-_DIGEST = 16  # bytes: no two of any number of ids have the same
+DIGEST = 16  # bytes: no two of any number of ids have the same
 
 
 class Rows(NamedTuple):
@@ -47,11 +47,10 @@ class ShuffledRows:
             for number in range(size - len(ids))
         ]
         digests = np.concatenate([self._digests(ids) for ids in rows])
-        order, begins = grouped(digests)
+        _, begins = grouped(digests)
         both = int((~begins).sum())
         if both:
             raise UserError(f"{who}: {both} ids are in its training rows and in its test rows; each may be in one")
-        self.digest = hashlib.blake2b(digests[order].tobytes(), digest_size=32, key=self._key).digest()
         train, test = len(rows.train), len(rows.test)
         made_up = self._digests(self._made_up)
         extra = self.sizes.train - train
@@ -62,10 +61,17 @@ class ShuffledRows:
                 self._sorted(digests[train:], made_up[extra:], train, train + test + extra),
             ]
         )
+        real = self._order[self._order < train + test]
+        counted = repr((train, test)).encode() + digests[real].tobytes()
+        self.digest = hashlib.blake2b(counted, digest_size=32, key=self._key).digest()
 
     def ids(self, start: int, stop: int) -> list[bytes]:
         """The ids at these places of the order."""
         return [self._id(int(row)) for row in self._order[start:stop]]
+
+    def digests(self) -> NDArray[np.uint8]:
+        """A hash under the key of the id at each place of the order: (places, 16)."""
+        return self._digests(self.ids(0, sum(self.sizes)))
 
     def in_order(self, slots: NDArray[np.int32]) -> Slots:
         """The slots of the rows as they came, from those of the places of the order."""
@@ -84,11 +90,11 @@ class ShuffledRows:
     def _digests(self, ids: Sequence[bytes]) -> NDArray[np.uint8]:
         parts = [
             b"".join(
-                [hashlib.blake2b(one, digest_size=_DIGEST, key=self._key).digest() for one in ids[at : at + _AT_ONCE]]
+                [hashlib.blake2b(one, digest_size=DIGEST, key=self._key).digest() for one in ids[at : at + _AT_ONCE]]
             )
             for at in range(0, len(ids), _AT_ONCE)
         ]
-        return np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _DIGEST)
+        return np.frombuffer(b"".join(parts), np.uint8).reshape(-1, DIGEST)
 
     def _sorted(
         self, real: NDArray[np.uint8], made_up: NDArray[np.uint8], first: int, first_made_up: int

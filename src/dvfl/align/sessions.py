@@ -5,6 +5,7 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from dvfl.align.errands import Errand
 from dvfl.align.ids import IdRules, check_commitment
 from dvfl.align.rows import Sizes
 from dvfl.align.tasks import Storage, derived
@@ -48,15 +49,18 @@ class OwnerSession:
         self.round = round
         self._guests, self._rules, self._storage, self._secret = guests, rules, storage, secret
         first = self._saved(0)
-        if round and not first.get("done"):
-            raise UserError("later rows can be aligned once the first alignment has finished; it has not")
+        if round and not self._saved(round - 1).get("done"):
+            raise UserError("later rows can be aligned once the alignment before has finished; it has not")
+        if round and first["own"]["guests"] != list(guests):
+            raise UserError("the guests are not those of the first alignment; a new run is needed")
         self._keys = {name: Opened.from_bytes(bytes.fromhex(of)).key for name, of in first.get("opened", {}).items()}
         saved = first if round == 0 else self._saved(round)
         self.number: int = first.get("number", 0)
         self.opened = {name: Opened.from_bytes(bytes.fromhex(of)) for name, of in saved.get("opened", {}).items()}
+        self.heard = {Errand(*of) for of in saved.get("heard", [])}  # what guests were told and have acknowledged
         self.done: bool = saved.get("done", False)
-        self._own: str = own.hex()
-        self.changed = saved.get("own", self._own) != self._own  # the owner has other ids than those it began with
+        self._own = {"ids": own.hex(), "guests": list(guests), "case": rules.case}
+        self.changed = saved.get("own", self._own) != self._own  # the owner has other ids, guests or rules now
         self.unknown = set(guests) - set(self.opened)  # guests that must say, perhaps again, who they are
         self.save()
 
@@ -76,6 +80,7 @@ class OwnerSession:
         """Another session, which shares nothing with this one; in a delta the same, with nothing heard yet."""
         self.number += self.round == 0
         self.opened.clear()
+        self.heard.clear()
         self.unknown = set(self._guests)
         self.done = False
         self.save()
@@ -103,13 +108,15 @@ class OwnerSession:
             return None
         return answer[STAMP:]
 
-    def finish(self) -> None:
-        self.done = True
-        self.save()
-
     def save(self) -> None:
         opened = {name: of.to_bytes().hex() for name, of in self.opened.items()}
-        state = {"number": self.number, "own": self._own, "opened": opened, "done": self.done}
+        state = {
+            "number": self.number,
+            "own": self._own,
+            "opened": opened,
+            "heard": sorted(self.heard),
+            "done": self.done,
+        }
         self._storage.put(self.place("json"), json.dumps(state).encode())
 
     def _saved(self, round: int) -> dict[str, Any]:
