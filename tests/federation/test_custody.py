@@ -26,6 +26,7 @@ from dvfl.federation.papers import read_admission, read_invitation, read_request
 from dvfl.federation.settings import (
     PARTY,
     REQUEST,
+    Alignment,
     GuestEntry,
     GuestFile,
     OwnerData,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Slots
+from dvfl.align.star_guest import star_guest
 from dvfl.align.tasks import Guest, Storage, Task
-from dvfl.align.union import UnionGuest
+from dvfl.align.union import union_guest
 from dvfl.federation.accounts import ALIGN
 from dvfl.federation.alignment_desk import Desk
 from dvfl.federation.dropping import Dropped
@@ -71,7 +72,8 @@ class GuestAlignment:
         own = own_ids(self._folder / data.table, test, data.id, rules)
         if round:
             own = later_ids(own, state, rules)
-        guest = UnionGuest(
+        side = star_guest if alignment.way == "star" else union_guest
+        guest = side(
             self._party.party,
             own.rows,
             rules,

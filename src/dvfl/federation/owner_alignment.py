@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Matched
+from dvfl.align.star import star_owner
 from dvfl.align.tasks import Owner, Progress, Storage
-from dvfl.align.union_owner import union_owner
+from dvfl.align.union import union_owner
 from dvfl.errors import RunFailed
 from dvfl.federation.alignment_service import AlignmentService, Silent
 from dvfl.federation.guest_alignment import threads
@@ -94,7 +95,8 @@ class OwnerAlignment:
     def _made(self) -> Owner:
         alignment = self._federation.alignment
         guests = tuple(name for name in self._federation.guests if name not in self._without())
-        return union_owner(
+        side = star_owner if alignment.way == "star" else union_owner
+        return side(
             self._party.party,
             self._own.rows,
             guests,
