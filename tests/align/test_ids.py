@@ -90,6 +90,7 @@ def test_no_ids_are_no_ids() -> None:
     ("values", "said"),
     [
         (["secret", None, None], "2 of 3 rows have no"),
+        ([7.0, None, float("nan")], "2 of 3 rows have no"),
         (["secret", "  ", "\u3000"], "2 of 3 rows have an empty"),
         (["secret", "secret", "secret", "b"], "2 of 4 rows repeat an earlier 'patient'; each"),
         (["secret", " secret", "b", "b"], "2 of 4 rows repeat an earlier 'patient', 1 of them only once spaces"),

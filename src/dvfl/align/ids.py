@@ -39,6 +39,8 @@ def normalised(column: pa.ChunkedArray, rules: IdRules, where: str, id_column: s
     Whole numbers and their text are the same id, 7 and "7"; "007" is another.
     """
     missing = column.null_count
+    if types.is_floating(column.type):
+        missing += pc.sum(pc.is_nan(column)).as_py() or 0  # that is how pandas keeps whole numbers with gaps
     if missing:
         raise UserError(f"{where}: {missing} of {len(column)} rows have no '{id_column}'; every row needs one")
     text = _text(column, where, id_column)
@@ -105,7 +107,7 @@ def _text(column: pa.ChunkedArray, where: str, id_column: str) -> pa.ChunkedArra
             raise UserError(
                 f"{ids} have fractions, so that the column looks like a feature; name the column of the ids"
             )
-        if types.is_floating(kind) and pc.max(pc.abs(whole)).as_py() > _EXACT:
+        if types.is_floating(kind) and (pc.max(pc.abs(whole)).as_py() or 0) > _EXACT:
             raise UserError(f"{ids} are floating-point numbers too large to be exact; write them as whole numbers")
         return pc.cast(whole, pa.large_string())
     if types.is_union(kind):
