@@ -145,18 +145,17 @@ def test_a_kill_before_any_write_of_the_owner_mixes_nothing_old_with_new(way: st
         meeting.storages[OWNER].kill_at = meeting.storages[OWNER].writes + write
 
         def trouble(step: int, meeting: Meeting = meeting) -> None:
-            if step == 8:
+            if step == 12:
                 meeting.storages["guest-2"].clear()
                 meeting.guests.clear()
-            if step == 20:
-                meeting.sets[OWNER] = rows([1, 3, 6])
+            if step == 24:
+                meeting.sets[OWNER] = rows([1, 3, 4])
                 meeting.start_owner()
 
         with suppress(Killed):
             meeting.run(trouble)
         if not meeting.owner.finished:
             killed = True
-            meeting.sets[OWNER] = rows([1, 3, 6])
             meeting.start_owner()
             meeting.run()
         meeting.check()
