@@ -17,15 +17,29 @@ OWNER = "owner"
 RULES = IdRules()
 
 
+class Killed(Exception):
+    """The process that was about to write is no more."""
+
+
 class Held(dict[str, bytes]):
-    """A storage in memory."""
+    """A storage in memory; its owner can be killed before any of its writes."""
+
+    kill_at: int | None = None
+    writes = 0
 
     def put(self, name: str, content: bytes) -> None:
+        self._count()
         self[name] = content
 
     def drop(self, prefix: str) -> None:
+        self._count()
         for name in [name for name in self if name.startswith(prefix)]:
             del self[name]
+
+    def _count(self) -> None:
+        self.writes += 1
+        if self.writes == self.kill_at:
+            raise Killed
 
 
 def secret(*key: object) -> bytes:

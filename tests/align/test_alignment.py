@@ -2,6 +2,7 @@
 
 import random
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meeting import OWNER, Meeting, rows
+from meeting import OWNER, Killed, Meeting, rows
 
 from dvfl.align.curve import POINT, hashed
 from dvfl.align.ids import IdRules
@@ -132,6 +133,42 @@ def test_a_party_whose_rows_have_changed_makes_a_new_session(way: str) -> None:
 
     meeting.run(change)
     meeting.check()
+
+
+@WAYS
+def test_a_kill_before_any_write_of_the_owner_mixes_nothing_old_with_new(way: str) -> None:
+    """Also while it gives up a session, because a guest has lost its disk or its own rows have changed."""
+    sets = {"guest-1": rows([1, 2, 3], [9]), "guest-2": rows([2, 3, 4], [9]), OWNER: rows([1, 3, 5])}
+    write, killed = 0, True
+    while killed:
+        meeting, write, killed = Meeting(sets, way), write + 1, False
+        meeting.storages[OWNER].kill_at = meeting.storages[OWNER].writes + write
+
+        def trouble(step: int, meeting: Meeting = meeting) -> None:
+            if step == 12:
+                meeting.storages["guest-2"].clear()
+                meeting.guests.clear()
+            if step == 24:
+                meeting.sets[OWNER] = rows([1, 3, 4])
+                meeting.start_owner()
+
+        with suppress(Killed):
+            meeting.run(trouble)
+        if not meeting.owner.finished:
+            killed = True
+            meeting.start_owner()
+            meeting.run()
+        meeting.check()
+    assert write > 30
+
+
+@WAYS
+def test_an_owner_with_other_ids_than_were_aligned_is_refused(way: str) -> None:
+    meeting = Meeting(some_sets(), way)
+    meeting.run()
+    meeting.sets[OWNER] = rows([1])
+    with pytest.raises(UserError, match="not those that were aligned; align what came later by a delta"):
+        meeting.start_owner()
 
 
 @WAYS

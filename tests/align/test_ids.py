@@ -4,6 +4,8 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -88,6 +90,7 @@ def test_no_ids_are_no_ids() -> None:
     ("values", "said"),
     [
         (["secret", None, None], "2 of 3 rows have no"),
+        ([7.0, None, float("nan")], "2 of 3 rows have no"),
         (["secret", "  ", "\u3000"], "2 of 3 rows have an empty"),
         (["secret", "secret", "secret", "b"], "2 of 4 rows repeat an earlier 'patient'; each"),
         (["secret", " secret", "b", "b"], "2 of 4 rows repeat an earlier 'patient', 1 of them only once spaces"),
@@ -120,7 +123,8 @@ def test_a_union_of_types_is_refused() -> None:
 def test_objects_become_a_column_unless_their_types_are_mixed() -> None:
     assert ids(from_objects(["b", "a"], "table", "id").chunk(0)) == [b"b", b"a"]
     assert from_objects([7, None, 8], "table", "id").null_count == 1
-    assert from_objects(["a", float("nan")], "table", "id").null_count == 1
+    assert from_objects(["a", float("nan"), pd.NA], "table", "id").null_count == 2
+    assert ids(from_objects([np.int64(7), 8], "table", "id").chunk(0)) == [b"7", b"8"]
     with pytest.raises(UserError, match="mixed types \\(text, whole numbers\\)") as caught:
         from_objects(["secret", 7], "table", "id")
     assert "secret" not in str(caught.value)

@@ -4,8 +4,10 @@ import hashlib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -37,6 +39,8 @@ def normalised(column: pa.ChunkedArray, rules: IdRules, where: str, id_column: s
     Whole numbers and their text are the same id, 7 and "7"; "007" is another.
     """
     missing = column.null_count
+    if types.is_floating(column.type):
+        missing += pc.sum(pc.is_nan(column)).as_py() or 0  # that is how pandas keeps whole numbers with gaps
     if missing:
         raise UserError(f"{where}: {missing} of {len(column)} rows have no '{id_column}'; every row needs one")
     text = _text(column, where, id_column)
@@ -56,13 +60,21 @@ def normalised(column: pa.ChunkedArray, rules: IdRules, where: str, id_column: s
 
 def from_objects(values: Sequence[object], where: str, id_column: str) -> pa.ChunkedArray:
     """A column of Python's objects, as data frames may hold them; raises where they are of several types."""
-    kinds = sorted({_kind(value) for value in values if value is not None and value == value})
+    kinds = sorted({_kind(value) for value in values if not _is_missing(value)})
     if len(kinds) > 1:
         raise UserError(f"{where}: the ids in '{id_column}' are of mixed types ({', '.join(kinds)}); write them alike")
     try:
         return pa.chunked_array([pa.array(values, from_pandas=True)])
     except (pa.ArrowException, OverflowError) as error:
         raise UserError(f"{where}: the ids in '{id_column}' are {kinds[0]}; use whole numbers or text") from error
+
+
+def evened(text: str, rules: IdRules) -> str:
+    """One id, by the definition: NFKC, folded where the rules say so, and trimmed."""
+    text = unicodedata.normalize("NFKC", text)
+    if rules.case == "fold":
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return text.strip()
 
 
 def commitment(rules: IdRules, salt: bytes) -> bytes:
@@ -95,7 +107,7 @@ def _text(column: pa.ChunkedArray, where: str, id_column: str) -> pa.ChunkedArra
             raise UserError(
                 f"{ids} have fractions, so that the column looks like a feature; name the column of the ids"
             )
-        if types.is_floating(kind) and pc.max(pc.abs(whole)).as_py() > _EXACT:
+        if types.is_floating(kind) and (pc.max(pc.abs(whole)).as_py() or 0) > _EXACT:
             raise UserError(f"{ids} are floating-point numbers too large to be exact; write them as whole numbers")
         return pc.cast(whole, pa.large_string())
     if types.is_union(kind):
@@ -133,18 +145,21 @@ def _even(text: pa.Array, rules: IdRules) -> pa.Array:
     return even
 
 
-def evened(text: str, rules: IdRules) -> str:
-    """One id, by the definition: NFKC, folded where the rules say so, and trimmed."""
-    text = unicodedata.normalize("NFKC", text)
-    if rules.case == "fold":
-        text = unicodedata.normalize("NFKC", text.casefold())
-    return text.strip()
-
-
 def _evened(rules: IdRules) -> str:
     return "spaces and Unicode forms are evened out" if rules.case == "keep" else "spaces, case and Unicode forms are"
 
 
+def _is_missing(value: object) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA: it has no truth
+        return True
+    except ValueError:  # an array
+        return False
+
+
 def _kind(value: object) -> str:
-    named = {bool: "true or false", int: "whole numbers", float: "numbers", str: "text"}
+    if isinstance(value, bool | np.bool_):
+        return "true or false"
+    named = {Integral: "whole numbers", Real: "numbers", str: "text"}
     return next((name for kind, name in named.items() if isinstance(value, kind)), type(value).__name__)

@@ -61,8 +61,14 @@ class OwnerSession:
         self.done: bool = saved.get("done", False)
         self._own = {"ids": own.hex(), "guests": list(guests), "case": rules.case}
         self.changed = saved.get("own", self._own) != self._own  # the owner has other ids, guests or rules now
+        if self.changed and self.done:
+            raise UserError(
+                "the owner's ids, guests or rules are not those that were aligned;"
+                " align what came later by a delta, or start a new run"
+            )
         self.unknown = set(guests) - set(self.opened)  # guests that must say, perhaps again, who they are
-        self.save()
+        if not self.changed:  # or what is held of the others would pass for theirs
+            self.save()
 
     @property
     def salt(self) -> bytes:
@@ -95,11 +101,12 @@ class OwnerSession:
             raise UserError(f"{guest} has no longer the key of its first alignment; its later rows need a new run")
         if self.round and new.sizes.train:
             raise UserError(f"{guest}: rows that come later can only be encoded; give them as test rows")
-        before = self.opened.get(guest)
+        if self.opened.get(guest, new) != new:
+            return False
         self.opened[guest] = new
         self.unknown.discard(guest)
         self.save()
-        return before in (None, new)
+        return True
 
     def body(self, guest: str, answer: bytes) -> bytes | None:
         """The answer proper; None where it is from a guest that is no longer what it said, which is asked anew."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from dvfl.align.matching import Matched, Slots
 
+SECRET = "align.secret"  # where a party keeps what all its sessions follow from
 MOST_BYTES = 512 << 10  # of a task's content or an answer; the wire takes no more
 
 
@@ -93,6 +94,3 @@ def kept_secret(storage: Storage, fresh: bytes) -> bytes:
     if kept is None:
         storage.put(SECRET, fresh)
     return kept or fresh
-
-
-SECRET = "align.secret"
