@@ -1,4 +1,4 @@
-"""A whole run of real processes and brokers, in which everything that reached a guest was kept.
+"""A whole run of real processes and brokers, alignment first, in which everything that passed a guest's lines was kept.
 
 Why it is everything: a guest listens nowhere and dials only the addresses in its `party.toml`, and all of these lead to
 relays that read what they pass on (`recording.py`). The relays keep the lines below NATS, so replies, the broker's own
@@ -7,6 +7,7 @@ looked at all the while.
 """
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -17,20 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from digits import make_digits
-from recording import Frame, Relay, arrays_in, frames
+from recording import Frame, Recorded, Relay, arrays_in, frames
 
+from dvfl.federation.accounts import ALIGN
 from dvfl.federation.chaos_folder import addresses, redirected
 from dvfl.federation.chaos_schedule import link
 from dvfl.federation.plan import read_plan
 from dvfl.federation.settings import Federation
 from dvfl.federation.streams import stream_name
 from dvfl.federation.supervisor import Supervisor
-from dvfl.federation.wire import Encodings, Hello, Refused, Welcome, decode
+from dvfl.federation.wire import Encodings, Hello, Introduce, Letter, Refused, Welcome, decode
 from dvfl.files import write_text
 
 PATIENCE_S = 120.0
+TABLES, LABELS = ("table.parquet", "test_table.parquet"), ("labels.parquet", "test_labels.parquet")
 
 
 @dataclass
@@ -41,6 +45,7 @@ class Run:
     result: dict[str, Any]
     relays: dict[tuple[str, str], Relay]  # by guest and host
     reached: set[int]  # ports at the other end of the guests' sockets; 0 for one that listens
+    folder: Path
 
     def lines(self) -> Iterator[tuple[str, list[Frame], list[Frame]]]:
         """Every connection of a guest: whose, what reached it, and what it sent."""
@@ -51,7 +56,24 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return asyncio.run(recorded(make_digits(tmp_path_factory.mktemp("recorded") / "practice")))
+    folder = make_digits(tmp_path_factory.mktemp("recorded") / "practice")
+    for party, files in {"guest-1": TABLES, "guest-2": TABLES, "owner": LABELS}.items():
+        for file in files:
+            plant(folder / party / file, planted(party))
+    return asyncio.run(recorded(folder))
+
+
+def planted(party: str) -> str:
+    """How the ids of rows begin that this party alone has."""
+    return f"only {party} knows "
+
+
+def plant(path: Path, beginning: str) -> None:
+    """Every tenth row once more, under an id that nobody else has."""
+    table = pd.read_parquet(path)
+    more = table.iloc[::10].copy()
+    more["id"] = [f"{beginning}{path.stem} {number}" for number in range(len(more))]
+    pd.concat([table, more]).to_parquet(path, index=False)
 
 
 async def recorded(folder: Path) -> Run:
@@ -80,7 +102,7 @@ async def recorded(folder: Path) -> Run:
         await asyncio.to_thread(supervisor.stop)
     for relay in relays.values():
         await relay.close()
-    return Run(federation, json.loads(supervisor.result.read_text()), relays, reached)
+    return Run(federation, json.loads(supervisor.result.read_text()), relays, reached, folder)
 
 
 def ports(pid: int) -> set[int]:
@@ -98,7 +120,11 @@ def ports(pid: int) -> set[int]:
 
 
 def answers(guest: str, frame: Frame, asked: dict[str, str], run: Run) -> None:
-    """Holds one message to what may reach a guest: an answer to what it asked, and which."""
+    """Holds one message to what may reach a guest: the owner's letters, or an answer to what it asked, and which."""
+    if frame.words[1] == ALIGN:
+        message = decode(frame.payload, Introduce, Letter)
+        assert arrays_in(message) == (["content"] if isinstance(message, Letter) else [])
+        return
     question = asked[frame.words[1]]
     if frame.headers.startswith(b"NATS/1.0 503"):  # the broker's own: nobody is there to answer yet
         assert not frame.payload
@@ -131,7 +157,7 @@ def test_guests_had_no_line_but_those_that_were_recorded(run: Run) -> None:
 
 def test_every_message_to_a_guest_is_a_known_answer_without_a_floating_point_array(run: Run) -> None:
     for guest, received, sent in run.lines():
-        asked = {frame.words[2]: frame.words[1] for frame in sent if frame.kind == "PUB"}
+        asked = {frame.words[2]: frame.words[1] for frame in sent if frame.kind == "PUB" and len(frame.words) == 4}
         for frame in received:
             if frame.kind in ("MSG", "HMSG"):
                 answers(guest, frame, asked, run)
@@ -141,10 +167,71 @@ def test_every_message_to_a_guest_is_a_known_answer_without_a_floating_point_arr
 
 def test_the_same_look_finds_the_arrays_that_guests_send(run: Run) -> None:
     for _, _, sent in run.lines():
-        messages = [decode(frame.payload, Hello, Encodings) for frame in sent if frame.kind == "PUB"]
+        pushed = [frame for frame in sent if frame.kind == "PUB" and frame.words[1] in ("push", "hello")]
+        messages = [decode(frame.payload, Hello, Encodings) for frame in pushed]
         assert {tuple(arrays_in(message)) for message in messages} == {(), ("slots", "values")}
 
 
-def test_little_reaches_guests_beside_what_they_send(run: Run) -> None:
+def test_little_reaches_guests_beside_what_they_send_once_they_are_aligned(run: Run) -> None:
     kept = [one for relay in run.relays.values() for one in relay.connections]
-    assert sum(len(one.from_guest) for one in kept) > 50 * sum(len(one.to_guest) for one in kept)
+    letters = sum(
+        len(frame.payload) for _, received, _ in run.lines() for frame in received if frame.words[1:2] == [ALIGN]
+    )
+    assert letters > 0
+    assert sum(len(one.from_guest) for one in kept) > 50 * (sum(len(one.to_guest) for one in kept) - letters)
+
+
+# Ids.
+
+
+def test_rows_that_one_party_alone_has_were_aligned_too(run: Run) -> None:
+    for party in ("guest-1", "guest-2"):
+        slots = pd.read_parquet(run.folder / party / "state" / "slots.parquet")
+        own = slots[slots["id"].str.startswith(planted(party))]
+        other = pd.read_parquet(run.folder / ("guest-2" if party == "guest-1" else "guest-1") / "state/slots.parquet")
+        assert len(own) == 144 + 36 and set(own["slot"]).isdisjoint(other["slot"])
+    labelled = pd.read_parquet(run.folder / "owner" / "state" / "slots.parquet")
+    assert not labelled["id"].str.startswith(planted("owner")).any()
+
+
+def test_no_id_passed_a_line_in_clear(run: Run) -> None:
+    ids = pd.read_parquet(run.folder / "guest-1" / "table.parquet")["id"].tolist()
+    needles = [*ids[:50], *(planted(party) for party in ("guest-1", "guest-2", "owner"))]
+    streams = [bytes(part) for one in connections(run) for part in (one.from_guest, one.to_guest)]
+    assert sum(map(len, streams)) > 1_000_000
+    for needle in needles:
+        for form in forms(needle):
+            assert not any(form in stream for stream in streams)
+
+
+def test_ids_lie_in_no_folder_but_that_of_a_party_that_has_them(run: Run) -> None:
+    parties = ("guest-1", "guest-2", "owner")
+    shared = pd.read_parquet(run.folder / "guest-1" / "table.parquet")["id"].tolist()[:20]
+    for path in sorted(run.folder.rglob("*")):
+        if not path.is_file():
+            continue
+        home = path.relative_to(run.folder).parts[0]
+        needles = [planted(party) for party in parties if party != home] + ([] if home in parties else shared)
+        if home in parties and "state" not in path.parts and path.suffix != ".parquet":
+            needles = [*map(planted, parties), *shared]  # logs, status, result: no ids at all, not even one's own
+        assert not found(path, needles), path
+
+
+def connections(run: Run) -> list[Recorded]:
+    return [one for relay in run.relays.values() for one in relay.connections]
+
+
+def forms(text: str) -> list[bytes]:
+    """As somebody may write it."""
+    plain = text.encode()
+    return [plain, text.encode("utf-16-le"), plain.hex().encode(), plain.hex().upper().encode(), b64(plain)]
+
+
+def b64(plain: bytes) -> bytes:
+    return base64.b64encode(plain)[: len(plain) // 3 * 4]
+
+
+def found(path: Path, needles: list[str]) -> list[str]:
+    compressed = path.suffix == ".parquet"
+    content = pd.read_parquet(path).to_csv().encode() if compressed else path.read_bytes()
+    return [needle for needle in needles if any(form in content for form in forms(needle))]
