@@ -16,7 +16,7 @@ from dvfl.align.matching import Matched
 from dvfl.align.star import star_owner
 from dvfl.align.tasks import Owner, Progress, Storage
 from dvfl.align.union import union_owner
-from dvfl.errors import RunFailed
+from dvfl.errors import RunFailed, UserError
 from dvfl.federation.alignment_service import AlignmentService, Silent
 from dvfl.federation.guest_alignment import threads
 from dvfl.federation.id_files import LATER, SLOTS, later_ids, own_ids, write_slots
@@ -127,6 +127,12 @@ class OwnerAlignment:
     def _write(self, result: Matched, seconds: float) -> Aligned:
         state, before = self._folder / "state", self.before
         slots = result.slots[self._party.party]
+        if before is None and (slots.train < 0).all():
+            self._storage.drop("align.")  # once that is mended, all begins anew
+            raise UserError(
+                f"{self._folder / self._party.data.labels}: no guest has any of its {len(slots.train)} ids; do all"
+                " parties write them alike, and with the same case in [alignment]?"
+            )
         if before is None:
             write_slots(state / SLOTS, self._own, slots)
         else:
