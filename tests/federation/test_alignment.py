@@ -1,8 +1,9 @@
 """`dvfl align` and what guests and owner have afterwards, with real processes and a real broker."""
 
+import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from dvfl.cli.app import main
 from dvfl.federation.founding import OWNER, Founding, found, write_federation
 from dvfl.federation.owner_alignment import Aligned
+from dvfl.federation.process import STATUS
 from dvfl.federation.settings import (
     Alignment,
     GuestEntry,
@@ -63,6 +65,17 @@ def running(folder: Path, *parties: str) -> Iterator[Supervisor]:
         supervisor.stop()
 
 
+def connected(folder: Path, guest: str) -> None:
+    """Waits until a guest has reached the broker."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        with suppress(OSError, ValueError, KeyError):
+            if json.loads((folder / guest / STATUS).read_text())["connected"]:
+                return
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def slots(folder: Path, party: str, file: str = "slots.parquet") -> dict[str, int]:
     table = pd.read_parquet(folder / party / "state" / file)
     return dict(zip(table["id"], table["slot"].tolist(), strict=True))
@@ -107,20 +120,22 @@ def test_rows_of_one_person_have_one_slot_and_rows_that_come_later_get_theirs(
 
 
 def test_a_guest_that_never_comes_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = made(tmp_path / "kin", IDS, Alignment(silence_s=2.0))
+    folder = made(tmp_path / "kin", IDS, Alignment(silence_s=5.0))
     with running(folder, HOST, "guest-1"):
+        connected(folder, "guest-1")
         assert main(["align", str(folder / OWNER)]) == 0
     told = capsys.readouterr()
     assert "guest-2: no answer; in the next run" in told.out
-    assert "no answer from guest-2 within 2 s; this run goes on without" in told.err
+    assert "no answer from guest-2 within 5 s; this run goes on without" in told.err
     assert slots(folder, OWNER).keys() == set(people(40, 60))
 
 
 def test_below_the_quorum_it_ends_and_names_who_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = made(tmp_path / "kin", IDS, Alignment(silence_s=2.0), quorum=2)
+    folder = made(tmp_path / "kin", IDS, Alignment(silence_s=5.0), quorum=2)
     with running(folder, HOST, "guest-1"):
+        connected(folder, "guest-1")
         assert main(["align", str(folder / OWNER)]) == 1
-    assert "no answer from guest-2 within 2 s; start them, or take them out" in capsys.readouterr().err
+    assert "no answer from guest-2 within 5 s; start them, or take them out" in capsys.readouterr().err
 
 
 def test_no_id_in_common_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
