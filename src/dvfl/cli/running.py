@@ -43,7 +43,7 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
             _tell(f"{plan.strategy} has one host; --hosts {plan.overrides['hosts']} has no effect", quiet)
         simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
         if resume:
-            folder.check_data(data)
+            folder.check_data(simulation.data)  # what is left of the data where a strategy takes less
             _restore(simulation, folder)
         interrupts.patient = True  # before there is a folder: from then on a first signal ends in a checkpoint
         if not resume:
