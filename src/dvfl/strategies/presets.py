@@ -27,8 +27,8 @@ _CODED_STEPS, _CODED_EPOCHS = 1500, (20, 80)
 # Rows from which `tuned` hides input values from guests and gives the labels' holder a wide network.
 _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
-# Where rows lack guests: how often `tuned` hides one in training, so that parties learn to do without it.
-_HIDDEN = 0.2
+# Where rows lack guests, `tuned` hides one so often in training, and the owner, not hosts, learns to do without it.
+_HIDDEN = 0.3
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
@@ -83,7 +83,7 @@ def tuned(data: VerticalData) -> Settings:
     if _many(data):
         settings = replace(settings, guest_noise=0.2, head=_WIDE)
     if data.gaps:
-        settings = replace(settings, guest_dropout=_HIDDEN)
+        settings = replace(settings, host_model="concatenate", guest_dropout=_HIDDEN)
     least: dict[str, Any] = {
         name: max(getattr(settings, name), _epochs(steps, rows, settings.batch))
         for (name, steps), rows in zip(_LEAST_STEPS.items(), (data.rows, data.rows, len(data.y_train)), strict=True)
