@@ -10,6 +10,7 @@ otherwise preset `tuned` for few labels. Prints a table: mean accuracy and 2 sig
 """
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,6 +107,7 @@ def main() -> None:
             guests = trained_guests(data, settings, seed)
             for m in given.unaligned:
                 scores[m].append(compared(data, n, m, settings, seed, guests))
+                print(f"n {n}, m {m}, seed {seed}: {scores[m][-1]}", file=sys.stderr, flush=True)
         for m, by_seed in scores.items():
             cells = [f"{np.mean(one):.2f} ± {2 * np.std(one, ddof=1):.2f}" for one in zip(*by_seed, strict=True)]
             print(f"| {n} | {m} | {' | '.join([*cells, '', ''] if m == 0 else ['', *cells])} |", flush=True)

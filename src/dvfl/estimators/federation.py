@@ -1,9 +1,7 @@
 """`DVFLClassifier` and `DVFLRegressor`: a simulated federation behind scikit-learn's interface."""
 
 import json
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -20,7 +18,6 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -28,8 +25,8 @@ from torch import Tensor
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.overlap import union
 from dvfl.data.vertical import GuestTable, VerticalData
-from dvfl.errors import UserError
 from dvfl.estimators.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
+from dvfl.estimators.given import as_value_errors, device_of, one_dimensional, plain, seed_of
 from dvfl.estimators.guest_columns import (
     Guests,
     as_frame,
@@ -112,15 +109,15 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 print(f"{type(self).__name__}: {joined.overlap.describe(names, 'y')}", flush=True)
         else:
             joined = by_position(frames, y)  # as scikit-learn has it
-        target, classes = self._learn_labels(_one_dimensional(joined.y))
+        target, classes = self._learn_labels(one_dimensional(joined.y))
         columns = fit_columns(joined.frames)
         tables = numbers(columns, joined.frames)
         guests = tuple(GuestTable(f"guest-{i + 1}", x, x[:0]) for i, x in enumerate(tables))
         data = VerticalData("y", guests, target, target[:0], classes, labelled=joined.labelled)
-        seed = _seed(self.random_state)
-        with _as_value_errors():
+        seed = seed_of(self.random_state)
+        with as_value_errors():
             settings = self._settings(data)
-            training = Dvfl(data, settings, [seed], device=_device(self.device), encoders=self._encoders(len(guests)))
+            training = Dvfl(data, settings, [seed], device=device_of(self.device), encoders=self._encoders(len(guests)))
             self._train(training)
         self.columns_, self.seed_, self.stack_, self.history_ = columns, seed, training.stack, history(training)
         self.overlap_ = joined.overlap
@@ -150,22 +147,22 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         parameters = {**self.get_params(deep=False), "encoders": None, "random_state": self.seed_}
         extra = {
             "estimator": type(self).__name__,
-            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "parameters": {name: plain(value) for name, value in parameters.items()},
             "guests": self.guests_,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "columns": [encoder.to_dict() for encoder in self.columns_],
             "labels": self._labels_as_dict(),
             "networks": network_guests(user_encoders(self.stack_)),
         }
-        with _as_value_errors():
+        with as_value_errors():
             storage.save(self.stack_, Path(path), extra)
 
     @classmethod
     def load(cls, path: str | Path, encoders: Sequence[Encoder | None] | None = None, *, device: str = "cpu") -> Self:
         """Reads what `save` wrote; `encoders` as in training where guests had networks of the user's own."""
         _check_saved(Path(path), cls.__name__, encoders)
-        with _as_value_errors():
-            stack, extra = storage.load(Path(path), _device(device), encoders)
+        with as_value_errors():
+            stack, extra = storage.load(Path(path), device_of(device), encoders)
         parameters = {**extra["parameters"], "encoders": encoders, "device": device}
         estimator = cls(**parameters)
         estimator.guests_, estimator.seed_, estimator.stack_ = extra["guests"], stack.seeds[0], stack
@@ -224,7 +221,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             frame = as_frame(X, least_rows=least)
             validate_data(self, frame, reset=reset, skip_check_array=True)
             if reset:
-                with _as_value_errors():
+                with as_value_errors():
                     self.guests_ = holdings(self.guests, [str(name) for name in frame.columns], named=frame is X)
             frames = [frame.iloc[:, held] for held in self.guests_]
         return frames if reset else as_trained(frames, self.columns_)
@@ -367,49 +364,3 @@ def _check_saved(folder: Path, estimator: str, encoders: Sequence[Encoder | None
             f"encoders: networks for the guests {given or 'none'}; in training the guests"
             f" {extra['networks'] or 'none'} (counted from 1) had their own, and need them again"
         )
-
-
-def _one_dimensional(y: Any) -> NDArray[Any]:
-    """The labels as an array of one dimension, nothing missing in it."""
-    if isinstance(getattr(y, "dtype", None), pd.api.extensions.ExtensionDtype):  # pandas' own: whole numbers stay such
-        y = pd.Series(y)
-        y = y.to_numpy() if not y.isna().any() else y.to_numpy(dtype=object)
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    if pd.isna(labels).any():
-        raise ValueError("Input y contains NaN or other missing values; every row needs a label")
-    assert_all_finite(labels, input_name="y")
-    return labels
-
-
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    if random_state is None:
-        return secrets.randbits(31)  # scikit-learn's own None would draw from NumPy's global state
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device={name!r}: 'cpu' or 'cuda' is right") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={name!r}: PyTorch finds no CUDA here; 'cpu' is right")
-    return device
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
-    if isinstance(value, np.generic | np.ndarray | pd.Index):
-        return value.tolist()
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-@contextmanager
-def _as_value_errors() -> Iterator[None]:
-    """What the user can mend, in the class of errors that scikit-learn's users expect."""
-    try:
-        yield
-    except UserError as error:
-        raise ValueError(str(error)) from error
