@@ -1,7 +1,7 @@
 """Entity alignment and augmentation: who gives which entity's row to which sample."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -14,6 +14,7 @@ def drawn(present: np.ndarray, seed: int = 0) -> np.ndarray:
     return queues(present, np.random.default_rng(seed))
 
 
+@settings(deadline=None)
 @given(present=PRESENCE, seed=st.integers(0, 9))
 def test_every_guest_gives_rows_that_it_has_and_each_once(present: np.ndarray, seed: int) -> None:
     for guest, given_by in enumerate(drawn(present, seed).T):
@@ -21,6 +22,7 @@ def test_every_guest_gives_rows_that_it_has_and_each_once(present: np.ndarray, s
         assert len(set(given_by.tolist())) == len(given_by)
 
 
+@settings(deadline=None)
 @given(present=PRESENCE)
 def test_aligned_entities_come_first_and_artificial_ones_are_made_of_others(present: np.ndarray) -> None:
     aligned, artificial = samples(present)
@@ -30,6 +32,7 @@ def test_aligned_entities_come_first_and_artificial_ones_are_made_of_others(pres
     assert not present[queue[aligned:]].all(2).any()
 
 
+@settings(deadline=None)
 @given(present=PRESENCE)
 def test_it_ends_when_a_guest_has_nothing_left(present: np.ndarray) -> None:
     assert len(drawn(present)) == present.sum(0).min()

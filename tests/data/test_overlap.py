@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.data.overlap import arranged, in_all, overlap, union
@@ -12,6 +12,7 @@ IDS = st.lists(st.integers(0, 12), unique=True, max_size=12).map(lambda ids: pd.
 TABLES = st.lists(IDS, min_size=1, max_size=4)
 
 
+@settings(deadline=None)
 @given(ids=TABLES, labels=IDS)
 def test_counts_are_those_of_sets(ids: list[pd.Index], labels: pd.Index) -> None:
     sets, known = [set(own) for own in ids], set(labels)
@@ -23,6 +24,7 @@ def test_counts_are_those_of_sets(ids: list[pd.Index], labels: pd.Index) -> None
     assert set(union(ids)) == set.union(*sets) and union(ids).is_unique
 
 
+@settings(deadline=None)
 @given(ids=TABLES, labels=IDS)
 def test_arranged_tables_keep_all_rows_and_begin_alike(ids: list[pd.Index], labels: pd.Index) -> None:
     labelled = labels[labels.isin(union(ids))]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.data import load_tables, practice
@@ -24,6 +24,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "whole.csv"
 
 
+@settings(deadline=None)
 @given(
     rows=st.integers(2, 60),
     guests=st.integers(1, 5),

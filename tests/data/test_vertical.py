@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.data.vertical import (
@@ -65,6 +65,7 @@ def test_more_labelled_rows_than_there_are_is_refused(labelled: int) -> None:
         limited_intersection(numbered(), labelled, 0)
 
 
+@settings(deadline=None)
 @given(share=st.floats(0, 0.95), seed=SEEDS)
 def test_absences_leave_every_row_with_somebody_and_every_label_beside_its_own_row(share: float, seed: int) -> None:
     whole = numbered()
@@ -77,6 +78,7 @@ def test_absences_leave_every_row_with_somebody_and_every_label_beside_its_own_r
     assert data.gaps == (not data.complete.all() or not data.tested.all())
 
 
+@settings(deadline=None)
 @given(share=st.floats(0, 0.7), seed=SEEDS)
 def test_an_intersection_leaves_out_labelled_rows_that_a_guest_lacks_and_says_so(share: float, seed: int) -> None:
     data = with_absences(numbered(), share, seed)
