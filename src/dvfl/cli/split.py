@@ -10,10 +10,10 @@ EXAMPLE = "Example: dvfl split customers.csv --id customer --label paid --guests
 
 
 def split(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the files.")],
     table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="One table, CSV or Parquet, to be split.")
+        Path | None, typer.Argument(metavar="TABLE", help="One table, CSV or Parquet, to be split.")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the files.")] = Path("practice"),
     dataset: Annotated[str | None, typer.Option(help="A data set by its name in the place of TABLE.")] = None,
     guests: Annotated[int | None, typer.Option(min=1, help="Guests that share the columns; 4 of a table.")] = None,
     overlap: Annotated[float, typer.Option(help="Share of the rows that every guest has.")] = 0.3,
