@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from dvfl.data import ColumnEncoder, load_tables
-from dvfl.data.vertical import Split
+from dvfl.data.overlap import Overlap
+from dvfl.data.vertical import ABSENT, Split
 from dvfl.errors import UserError
 
 ROWS = 50
@@ -88,11 +89,41 @@ def test_labels_belong_to_the_ids(files):
     assert sorted([*loaded.ids_train, *loaded.ids_test]) == list(range(ROWS))
 
 
-def test_only_common_rows_are_kept_and_the_note_counts_them(tmp_path):
+def test_rows_outside_the_intersection_count_and_the_note_says_how_many(tmp_path):
     tables = [write(bank().iloc[:45], tmp_path / "bank.csv"), write(shop().iloc[5:], tmp_path / "shop.csv")]
-    data = load_tables(tables, write(owner(), tmp_path / "labels.csv"), "id").data
-    assert len(data.y_train) + len(data.y_test) == 40
-    assert data.note == "rows: bank.csv 45, shop.csv 45, labels.csv 50; in all of them: 40"
+    loaded = load_tables(tables, write(owner(60).iloc[10:], tmp_path / "labels.csv"), "id")
+    data, overlap = loaded.data, loaded.overlap
+    assert overlap == Overlap(rows=(45, 45), common=40, labels=50, labelled=40, labelled_common=35)
+    assert data.note == (
+        "rows: bank.csv 45, shop.csv 45, labels.csv 50; in every table: 40; labelled: 40, of which in every table: 35"
+        "; labels without a row: 10"
+    )
+    assert len(data.y_train) == 32 and len(data.y_test) == 8
+    assert data.labelled is not None
+    for guest, where, first, last in zip(data.guests, data.labelled, (0, 5), (45, 50), strict=True):
+        has = (loaded.ids_train >= first) & (loaded.ids_train < last)
+        assert ((where != ABSENT) == has).all()
+        tested = (loaded.ids_test >= first) & (loaded.ids_test < last)
+        assert len(guest.train) == 45 - tested.sum()  # its other rows, the unlabelled ones as well
+    income = loaded.data.guests[0].train[data.labelled[0][data.labelled[0] != ABSENT], 0]
+    assert np.corrcoef(income, loaded.ids_train[data.labelled[0] != ABSENT])[0, 1] > 0.999
+
+
+def test_test_rows_that_a_guest_lacks_are_marked(tmp_path):
+    tables = [write(bank(), tmp_path / "bank.csv"), write(shop().iloc[25:], tmp_path / "shop.csv")]
+    loaded = load_tables(tables, write(owner(), tmp_path / "labels.csv"), "id")
+    assert loaded.data.tested is not None
+    assert loaded.data.tested[0].all() and (loaded.data.tested[1] == (loaded.ids_test >= 25)).all()
+    assert (loaded.data.guests[1].test[loaded.ids_test < 25] == 0).all()
+    assert not set(loaded.ids_train) & set(loaded.ids_test)
+
+
+def test_what_all_tables_have_comes_first_in_one_order(tmp_path):
+    tables = [write(bank().iloc[:45], tmp_path / "bank.csv"), write(bank().iloc[5:], tmp_path / "again.csv")]
+    data = load_tables(tables, write(owner().iloc[:30], tmp_path / "labels.csv"), "id").data
+    common = 40 - int((data.tested.all(0)).sum())
+    one, other = (guest.train[:common, 0] for guest in data.guests)
+    assert np.corrcoef(one, other)[0, 1] > 0.999
 
 
 def test_columns_are_standardised_by_training_rows_only(files):
@@ -271,7 +302,7 @@ def test_nested_ids_and_labels_are_refused(files, tmp_path):
 def test_ids_that_never_meet_are_reported_with_the_sizes(files, tmp_path):
     far = write(bank().assign(id=np.arange(ROWS) + 1000), tmp_path / "far.csv")
     message = refused([far], files[1], "id")
-    assert message.startswith("no id is in all tables") and "far.csv 50" in message and "type" not in message
+    assert message.startswith("no label is of an id in ") and "far.csv 50" in message and "type" not in message
 
 
 def test_ids_of_different_types_are_reported_as_such(tmp_path):

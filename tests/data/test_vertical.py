@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.data.vertical import GuestTable, VerticalData, intersection, limited_intersection, misaligned
+from dvfl.data.vertical import (
+    ABSENT,
+    GuestTable,
+    VerticalData,
+    intersection,
+    limited_intersection,
+    misaligned,
+    with_absences,
+)
 from dvfl.errors import UserError
 
 ROWS = 41
@@ -55,3 +63,31 @@ def test_misaligned_guests_have_the_same_rows_in_orders_of_their_own() -> None:
 def test_more_labelled_rows_than_there_are_is_refused(labelled: int) -> None:
     with pytest.raises(UserError, match=f"{labelled} labelled rows: from 1 to {ROWS - 3}"):
         limited_intersection(numbered(), labelled, 0)
+
+
+@settings(deadline=None)
+@given(share=st.floats(0, 0.95), seed=SEEDS)
+def test_absences_leave_every_row_with_somebody_and_every_label_beside_its_own_row(share: float, seed: int) -> None:
+    whole = numbered()
+    data = with_absences(whole, share, seed)
+    assert data.labelled is not None and data.tested is not None
+    assert (data.labelled != ABSENT).any(0).all() and data.tested.any(0).all()
+    for guest, where in zip(data.guests, data.labelled, strict=True):
+        assert len(guest.train) == (where != ABSENT).sum()
+        assert (guest.train[where[where != ABSENT], 0] == data.y_train[where != ABSENT]).all()
+    assert data.gaps == (not data.complete.all() or not data.tested.all())
+
+
+@settings(deadline=None)
+@given(share=st.floats(0, 0.7), seed=SEEDS)
+def test_an_intersection_leaves_out_labelled_rows_that_a_guest_lacks_and_says_so(share: float, seed: int) -> None:
+    data = with_absences(numbered(), share, seed)
+    common = intersection(data)
+    assert len(common.y_train) == data.complete.sum() == common.rows
+    assert all((guest.train[:, 0] == common.y_train).all() for guest in common.guests)
+    assert ("labelled rows that every guest has" in common.note) == (not data.complete.all())
+
+
+def test_the_rows_of_the_guest_that_has_most_count() -> None:
+    data = with_absences(numbered(), 0.5, 0)
+    assert data.rows == max(len(guest.train) for guest in data.guests) > min(len(guest.train) for guest in data.guests)

@@ -145,6 +145,28 @@ def test_cross_entropy_equals_autograd(stack: int, classes: int, smoothing: floa
 
 
 @settings(deadline=None, max_examples=40)
+@given(st.integers(1, 3), st.integers(2, 6), st.integers(1, 4), st.sampled_from([0.0, 0.1]), st.integers(0, 999))
+def test_averaged_labels_are_the_cross_entropy_of_their_mean(
+    stack: int, classes: int, several: int, smoothing: float, seed: int
+) -> None:
+    head = Mlp((5, 4, classes), ("leaky_relu", "identity"))
+    flat, x = supervised(head, stack, seed)
+    y = torch.randint(classes, (stack, 7, several))
+    mean = functional.one_hot(y, classes).double().mean(2)
+    leaf = flat.clone().requires_grad_()
+    output = chained(head, leaf, x)
+    expected = torch.stack(
+        [functional.cross_entropy(output[i], mean[i], label_smoothing=smoothing) for i in range(stack)]
+    )
+    (into_flat,) = torch.autograd.grad(expected.sum(), (leaf,))
+
+    gradient = torch.zeros_like(flat)
+    learned = CrossEntropy(head, smoothing).learn(flat, x, y, gradient)
+    torch.testing.assert_close(learned.loss, expected.detach())
+    torch.testing.assert_close(gradient, into_flat)
+
+
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 4), st.booleans(), st.integers(0, 999))
 def test_squared_error_equals_autograd(stack: int, to_input: bool, seed: int) -> None:
     head = Mlp((5, 4, 1), ("leaky_relu", "identity"))

@@ -19,6 +19,8 @@ from dvfl.cli.doctor import doctor
 from dvfl.cli.interrupts import Interrupted
 from dvfl.cli.reproduce import EXAMPLE as REPRODUCE_EXAMPLE
 from dvfl.cli.reproduce import reproduce
+from dvfl.cli.split import EXAMPLE as SPLIT_EXAMPLE
+from dvfl.cli.split import split
 from dvfl.cli.train import EXAMPLE, train
 from dvfl.errors import RunFailed, UserError
 
@@ -29,6 +31,7 @@ app = typer.Typer(
     context_settings={"max_content_width": 100},
 )
 app.command(epilog=EXAMPLE)(train)
+app.command(epilog=SPLIT_EXAMPLE)(split)
 app.command(epilog=REPRODUCE_EXAMPLE)(reproduce)
 app.add_typer(bench.app, name="bench")
 app.add_typer(federation.app, name="federation")

@@ -76,7 +76,10 @@ def fresh(given: Given) -> Plan:
     for name in plan.overrides:
         if name not in can_set:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
-    for name, alone in (("retries", "splitnn-wait"), ("registers", "dvfl"), ("host_objective", "dvfl")):
+    for name, alone in (
+        ("retries", "splitnn-wait"),
+        *((name, "dvfl") for name in ("registers", "host_objective", "entity_augmentation")),
+    ):
         if name in plan.overrides and plan.strategy != alone:
             raise UserError(f"{_option(name)} goes with --strategy {alone} alone")
     return plan

@@ -42,8 +42,10 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
         if plan.strategy != "dvfl" and plan.overrides.get("hosts", 1) != 1:
             _tell(f"{plan.strategy} has one host; --hosts {plan.overrides['hosts']} has no effect", quiet)
         simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
+        if "tables" in plan.data and (data.labelled is not None or data.gaps):
+            _tell(simulation.data.note, quiet)
         if resume:
-            folder.check_data(data)
+            folder.check_data(simulation.data)  # what is left of the data where a strategy takes less
             _restore(simulation, folder)
         interrupts.patient = True  # before there is a folder: from then on a first signal ends in a checkpoint
         if not resume:

@@ -77,6 +77,13 @@ def train(
     host_epochs: Annotated[int | None, typer.Option(min=0, help="Epochs of the hosts, replay included.")] = None,
     owner_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the owner.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of a split network.")] = None,
+    entity_augmentation: Annotated[
+        bool,
+        typer.Option(
+            "--entity-augmentation",
+            help="The owner also learns from artificial entities: labelled rows of different ones, one of each guest.",
+        ),
+    ] = False,
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
@@ -113,6 +120,7 @@ def train(
         "host_epochs": host_epochs,
         "owner_epochs": owner_epochs,
         "epochs": epochs,
+        "entity_augmentation": entity_augmentation or None,
         "retries": retries,
     }
     given = Given(

@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dvfl.data.columns import ColumnEncoder, refuse_infinite
+from dvfl.data.overlap import Overlap, arranged, overlap, places
 from dvfl.data.reading import Table, describe_ids, join_ids, read_table
 from dvfl.data.splits import Rows, hold_out
 from dvfl.data.targets import Task, label_of, targets
-from dvfl.data.vertical import GuestTable, Split, VerticalData
+from dvfl.data.vertical import ABSENT, GuestTable, Split, VerticalData
 from dvfl.errors import UserError
 
 
@@ -23,8 +24,9 @@ class LoadedTables:
 
     data: VerticalData
     encoders: tuple[ColumnEncoder, ...]  # one a guest
-    ids_train: NDArray[Any]  # whose rows these are, in the order of `data`
+    ids_train: NDArray[Any]  # whose labels these are, in the order of `data`
     ids_test: NDArray[Any]
+    overlap: Overlap
 
 
 def load_tables(
@@ -37,7 +39,10 @@ def load_tables(
     task: Task = "auto",
     test_fraction: float = 0.2,
 ) -> LoadedTables:
-    """Reads each guest's table and the labels, keeps the rows whose ids are in all, and holds out test rows."""
+    """Reads each guest's table and the labels, and holds out test rows among those with a label.
+
+    Guests train on all their other rows, labelled or not. A label counts where one guest at least has a row for it.
+    """
     if not tables:
         raise UserError("no table is given: a federation needs one for each guest, and the labels")
     if not 0 < test_fraction < 1:
@@ -47,26 +52,31 @@ def load_tables(
     guests = [_guest_table(path, id_column, missing) for path in tables]
     owner = read_table(labels, id_column)
     target = label_of(owner, label_column)
-    common, places = _join([*guests, owner])
-    y, classes = targets(target.iloc[places[-1]], task, labels)
-    train, test = hold_out(len(common), None if classes is None else y.astype(np.int64), test_fraction)
-    names = _guest_names(tables)
+    ids = join_ids([*guests, owner])
+    labelled = _labelled([*guests, owner], ids)
+    y, classes = targets(target.iloc[ids[-1].get_indexer(labelled)], task, labels)
+    train, test = hold_out(len(labelled), None if classes is None else y.astype(np.int64), test_fraction)
+    known = overlap(ids[:-1], ids[-1])
+    own = [np.flatnonzero(~index.isin(labelled[test])) for index in ids[:-1]]  # what each guest may train on
+    orders, where = arranged([index[rows] for index, rows in zip(ids[:-1], own, strict=True)], labelled[train])
+    tested = places(ids[:-1], labelled[test])
     encoded = [
-        _encode(name, guest, place, train, test) for name, guest, place in zip(names, guests, places[:-1], strict=True)
+        _encode(name, guest, rows[order], test_rows)
+        for name, guest, rows, order, test_rows in zip(_guest_names(tables), guests, own, orders, tested, strict=True)
     ]
-    counts = ", ".join(f"{table.path.name} {len(table)}" for table in [*guests, owner])
-    note = f"rows: {counts}; in all of them: {len(common)}"
     data = VerticalData(
         labels.name.split(".")[0],
         tuple(guest for guest, _ in encoded),
         y[train],
         y[test],
         classes,
-        note=note,
+        note=known.describe([table.path.name for table in guests], owner.path.name),
         split=Split("random"),
+        labelled=where,
+        tested=None if (tested != ABSENT).all() else tested != ABSENT,
     )
-    ids = common.to_numpy()
-    return LoadedTables(data, tuple(encoder for _, encoder in encoded), ids[train], ids[test])
+    names = labelled.to_numpy()
+    return LoadedTables(data, tuple(encoder for _, encoder in encoded), names[train], names[test], known)
 
 
 def _guest_table(path: Path, id_column: str, missing: str) -> Table:
@@ -89,24 +99,22 @@ def _guest_table(path: Path, id_column: str, missing: str) -> Table:
     return table
 
 
-def _join(tables: Sequence[Table]) -> tuple[pd.Index, list[Rows]]:
-    """The ids that every table has, sorted, and where each table has them."""
-    ids = join_ids(tables)
-    common = ids[0]
-    for other in ids[1:]:
-        common = common[common.isin(other)]
-    if len(common) < 2:
-        sizes = ", ".join(f"{table.path} {len(table)}" for table in tables)
-        kinds = [describe_ids(index) for index in ids]
-        hint = ""
-        if len(set(kinds)) > 1:
-            told = ", ".join(f"{kind} in {table.path.name}" for table, kind in zip(tables, kinds, strict=True))
-            hint = f"; the ids differ in type ({told}): write them alike"
-        found = "no id is" if len(common) == 0 else "only one id is"
-        raise UserError(f"{found} in all tables (rows: {sizes}){hint}")
+def _labelled(tables: Sequence[Table], ids: Sequence[pd.Index]) -> pd.Index:
+    """The labels' ids that some guest has, sorted; the owner's table is the last."""
+    owner = ids[-1]
     # Sorted, so that the split depends on who is in the tables and not on the order of their rows.
-    common = common.sort_values()
-    return common, [index.get_indexer(common) for index in ids]
+    labelled = owner[np.any([owner.isin(own) for own in ids[:-1]], axis=0)].sort_values()
+    strangers = [number for number, own in enumerate(ids[:-1]) if not owner.isin(own).any()]
+    if not strangers and len(labelled) > 1:
+        return labelled
+    sizes = ", ".join(f"{table.path} {len(table)}" for table in tables)
+    kinds = [describe_ids(index) for index in ids]
+    hint = ""
+    if len(set(kinds)) > 1:
+        told = ", ".join(f"{kind} in {table.path.name}" for table, kind in zip(tables, kinds, strict=True))
+        hint = f"; the ids differ in type ({told}): write them alike"
+    found = f"no label is of an id in {tables[strangers[0]].path}" if strangers else "only one id has a label"
+    raise UserError(f"{found} (rows: {sizes}){hint}")
 
 
 def _guest_names(tables: Sequence[Path]) -> list[str]:
@@ -115,10 +123,12 @@ def _guest_names(tables: Sequence[Path]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else [f"guest-{i}" for i in range(1, len(stems) + 1)]
 
 
-def _encode(name: str, table: Table, place: Rows, train: Rows, test: Rows) -> tuple[GuestTable, ColumnEncoder]:
-    rows = table.columns.iloc[place]
+def _encode(name: str, table: Table, train: Rows, test: NDArray[np.int64]) -> tuple[GuestTable, ColumnEncoder]:
+    """The guest's training rows as numbers, and its test rows, zeros where it has none."""
     try:
-        encoder = ColumnEncoder.fit(rows.iloc[train])
-        return GuestTable(name, encoder.transform(rows.iloc[train]), encoder.transform(rows.iloc[test])), encoder
+        encoder = ColumnEncoder.fit(table.columns.iloc[train])
+        tested = np.zeros((len(test), encoder.width), np.float32)
+        tested[test != ABSENT] = encoder.transform(table.columns.iloc[test[test != ABSENT]])
+        return GuestTable(name, encoder.transform(table.columns.iloc[train]), tested), encoder
     except UserError as error:
         raise UserError(f"{table.path}: {error}") from error

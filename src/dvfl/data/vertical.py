@@ -11,6 +11,8 @@ from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
 from dvfl.parties.warps import Strip
 
+ABSENT = -1  # in place of a row's number: the guest has no such row
+
 SplitRule = Literal["official", "subject", "random"]
 
 
@@ -59,8 +61,10 @@ class GuestTable:
 class VerticalData:
     """What a simulated federation trains and is tested on.
 
-    Guests may hold rows that nobody else has: `labelled` (guests, labels) then says in which row of each guest's table
-    a labelled entity is. Without it, label i belongs to row i of every table.
+    Guests may hold rows that nobody else has, and different numbers of them: `labelled` (guests, labels) then says in
+    which row of each guest's table a labelled entity is, ABSENT where it has none; one guest at least has it. Without
+    it, label i belongs to row i of every table. `tested` (guests, test rows) says likewise who has which test row; the
+    table of a guest that has not holds zeros there.
     """
 
     name: str
@@ -72,15 +76,39 @@ class VerticalData:
     note: str = ""  # what a reader of results must know of this data set
     split: Split | None = None  # None where there are no test rows, or somebody else chose them
     labelled: NDArray[np.int64] | None = None
+    tested: NDArray[np.bool_] | None = None
 
     @property
     def rows(self) -> int:
-        """Training rows of a guest, labelled or not; of the labels' holder where there is no guest yet."""
-        return len(self.guests[0].train if self.guests else self.y_train)
+        """Training rows, labelled or not, of the guest that has most; of the labels' holder where there is no guest."""
+        return max((len(guest.train) for guest in self.guests), default=len(self.y_train))
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Which labelled entities every guest has: (labels,)."""
+        if self.labelled is None:
+            return np.ones(len(self.y_train), bool)
+        return np.asarray((self.labelled != ABSENT).all(0))
+
+    @property
+    def gaps(self) -> bool:
+        """Whether some guest lacks a labelled entity or a test row."""
+        return not self.complete.all() or (self.tested is not None and not self.tested.all())
+
+
+def completed(data: VerticalData) -> VerticalData:
+    """The data with those labels alone whose entity every guest has; guests keep all their rows."""
+    kept = data.complete
+    if data.labelled is None or kept.all():
+        return data
+    note = f"trained on the {kept.sum():,} of {len(kept):,} labelled rows that every guest has"
+    note = f"{data.note}; {note}" if data.note else note
+    return replace(data, y_train=data.y_train[kept], labelled=data.labelled[:, kept], note=note)
 
 
 def intersection(data: VerticalData) -> VerticalData:
-    """The labelled rows alone, which every guest has, aligned."""
+    """The labelled rows alone that every guest has, aligned."""
+    data = completed(data)
     if data.labelled is None:
         return data
     pairs = zip(data.guests, data.labelled, strict=True)
@@ -115,6 +143,18 @@ def misaligned(data: VerticalData, seed: int) -> VerticalData:
     return replace(data, guests=tuple(tables), labelled=np.stack(where))
 
 
+def with_absences(data: VerticalData, share: float, seed: int) -> VerticalData:
+    """Every guest lacks this share of training and test rows, drawn apart from the others; no row is lost to all."""
+    guests, draw = len(data.guests), numpy_generator(seed, "absences", data.name)
+    train, test = (_held(guests, rows, share, draw) for rows in (data.rows, len(data.y_test)))
+    where = np.where(train, train.cumsum(1) - 1, ABSENT)
+    tables = [
+        replace(guest, train=guest.train[own], test=np.where(tests[:, None], guest.test, np.float32(0)))
+        for guest, own, tests in zip(data.guests, train, test, strict=True)
+    ]
+    return replace(data, guests=tuple(tables), labelled=where, tested=test)
+
+
 def fewer_rows(data: VerticalData, rows: int | None) -> VerticalData:
     """The data with so many training rows, drawn once for all seeds; test rows are all kept."""
     if rows is None:
@@ -124,3 +164,10 @@ def fewer_rows(data: VerticalData, rows: int | None) -> VerticalData:
     chosen = np.sort(numpy_generator(0, "fewer rows", data.name).permutation(data.rows)[:rows])
     guests = tuple(replace(guest, train=guest.train[chosen]) for guest in data.guests)
     return replace(data, guests=guests, y_train=data.y_train[chosen])
+
+
+def _held(guests: int, rows: int, share: float, draw: np.random.Generator) -> NDArray[np.bool_]:
+    """Who has which row: (guests, rows)."""
+    held = draw.random((guests, rows)) >= share
+    held[draw.integers(guests, size=rows), np.arange(rows)] |= ~held.any(0)
+    return held

@@ -1,9 +1,7 @@
 """`DVFLClassifier` and `DVFLRegressor`: a simulated federation behind scikit-learn's interface."""
 
 import json
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -20,15 +18,15 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from dvfl.data.columns import ColumnEncoder
+from dvfl.data.overlap import union
 from dvfl.data.vertical import GuestTable, VerticalData
-from dvfl.errors import UserError
 from dvfl.estimators.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
+from dvfl.estimators.given import as_value_errors, device_of, one_dimensional, plain, seed_of
 from dvfl.estimators.guest_columns import (
     Guests,
     as_frame,
@@ -38,6 +36,7 @@ from dvfl.estimators.guest_columns import (
     is_list_of_tables,
     numbers,
 )
+from dvfl.estimators.joined_rows import by_position, in_order, join, row_names, spread
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
@@ -66,8 +65,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         host_objective: ObjectiveName = "reconstruction",  # likewise, hosts
         temperature: float | None = None,  # of SimCLR; None: the preset's
         encoders: Sequence[Encoder | None] | None = None,  # one a guest; None: the default network
-        guest_dropout: float = 0.0,  # how often a guest is hidden from a host in training
+        guest_dropout: float | None = None,  # how often a guest is hidden from a host in training; None: the preset's
         host_dropout: float = 0.0,  # how often a host is hidden from the owner in training
+        entity_augmentation: bool = False,  # the owner also learns from rows of different entities put together
         early_stopping: bool = False,  # by a tenth of the training rows, which the owner then holds out
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
@@ -87,28 +87,54 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.encoders = encoders
         self.guest_dropout = guest_dropout
         self.host_dropout = host_dropout
+        self.entity_augmentation = entity_augmentation
         self.early_stopping = early_stopping
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Trains guests, hosts and owner on a list of tables with aligned rows, one a guest, or on one table."""
+        """Trains guests, hosts and owner on a list of tables, one a guest, or on one table.
+
+        Rows of tables with the same index, or without one, belong together by their position; of tables with others, by
+        the index, and so do the labels in `y`. Rows that some tables lack are trained on as well (docs/estimators.md).
+        """
         frames = self._frames(X, reset=True)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        check_consistent_length(frames[0], y)
-        target, classes = self._learn_labels(_one_dimensional(y))
-        columns = fit_columns(frames)
-        guests = tuple(GuestTable(f"guest-{i + 1}", x, x[:0]) for i, x in enumerate(numbers(columns, frames)))
-        data = VerticalData("y", guests, target, target[:0], classes)
-        seed = _seed(self.random_state)
-        with _as_value_errors():
+        if is_list_of_tables(X):
+            joined = join(X, frames, y)
+            if not joined.overlap.whole:
+                names = [f"table {number + 1}" for number in range(len(frames))]
+                print(f"{type(self).__name__}: {joined.overlap.describe(names, 'y')}", flush=True)
+        else:
+            joined = by_position(frames, y)  # as scikit-learn has it
+        target, classes = self._learn_labels(one_dimensional(joined.y))
+        columns = fit_columns(joined.frames)
+        tables = numbers(columns, joined.frames)
+        guests = tuple(GuestTable(f"guest-{i + 1}", x, x[:0]) for i, x in enumerate(tables))
+        data = VerticalData("y", guests, target, target[:0], classes, labelled=joined.labelled)
+        seed = seed_of(self.random_state)
+        with as_value_errors():
             settings = self._settings(data)
-            training = Dvfl(data, settings, [seed], device=_device(self.device), encoders=self._encoders(len(guests)))
+            training = Dvfl(data, settings, [seed], device=device_of(self.device), encoders=self._encoders(len(guests)))
             self._train(training)
         self.columns_, self.seed_, self.stack_, self.history_ = columns, seed, training.stack, history(training)
+        self.overlap_ = joined.overlap
         return self
+
+    def rows(self, X: Any) -> pd.Index:
+        """The rows that `predict`, `predict_proba` and `transform` answer for, in their order.
+
+        Those of all tables where their indices differ, in the order of first appearance, one table after the other.
+        """
+        check_is_fitted(self)
+        frames = self._frames(X, reset=False)
+        ids = row_names(X, frames) if is_list_of_tables(X) else None
+        if ids is not None:
+            return union(ids)
+        named = [frame for frame, table in zip(frames, X, strict=True) if isinstance(table, pd.DataFrame)]
+        return (named or frames)[0].index if is_list_of_tables(X) else frames[0].index
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The joint encoding: all hosts' encodings side by side, or the guests' where there is no host."""
@@ -121,22 +147,22 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         parameters = {**self.get_params(deep=False), "encoders": None, "random_state": self.seed_}
         extra = {
             "estimator": type(self).__name__,
-            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "parameters": {name: plain(value) for name, value in parameters.items()},
             "guests": self.guests_,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "columns": [encoder.to_dict() for encoder in self.columns_],
             "labels": self._labels_as_dict(),
             "networks": network_guests(user_encoders(self.stack_)),
         }
-        with _as_value_errors():
+        with as_value_errors():
             storage.save(self.stack_, Path(path), extra)
 
     @classmethod
     def load(cls, path: str | Path, encoders: Sequence[Encoder | None] | None = None, *, device: str = "cpu") -> Self:
         """Reads what `save` wrote; `encoders` as in training where guests had networks of the user's own."""
         _check_saved(Path(path), cls.__name__, encoders)
-        with _as_value_errors():
-            stack, extra = storage.load(Path(path), _device(device), encoders)
+        with as_value_errors():
+            stack, extra = storage.load(Path(path), device_of(device), encoders)
         parameters = {**extra["parameters"], "encoders": encoders, "device": device}
         estimator = cls(**parameters)
         estimator.guests_, estimator.seed_, estimator.stack_ = extra["guests"], stack.seeds[0], stack
@@ -161,9 +187,21 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _encode(self, X: Any) -> Tensor:
         """The joint encoding (rows, width)."""
         check_is_fitted(self)
-        tables = numbers(self.columns_, self._frames(X, reset=False))
-        inputs = [torch.from_numpy(table).double() for table in tables]
-        return precise(self.stack_).encode(inputs)[0]
+        frames = self._frames(X, reset=False)
+        tables, stack = numbers(self.columns_, frames), precise(self.stack_)
+        ids = row_names(X, frames) if is_list_of_tables(X) else None
+        present = None
+        if ids is not None:
+            tables, held = spread(ids, tables)
+            present = torch.from_numpy(held)
+        joint = stack.encode([torch.from_numpy(table).double() for table in tables], present=present)[0]
+        # What no host has a value for is as good as its mean in training.
+        return joint if present is None else torch.where(joint.isnan(), stack.centre[0].to(joint.dtype), joint)
+
+    def _in_order(self, X: Any, y: Any, what: str = "y") -> Any:
+        """Values of X's rows in the order of predictions."""
+        named = is_list_of_tables(X) and any(isinstance(table, pd.DataFrame) for table in X)
+        return in_order(self.rows(X), y, named=named, what=what) if named else y
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """The owner's raw outputs (rows, outputs)."""
@@ -174,15 +212,16 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """One frame a guest; `reset` in training, which decides who holds what."""
         least = 2 if reset else 1
         if is_list_of_tables(X):
+            if not reset and any(len(table) for table in X):
+                least = 0  # a guest may have none of the rows that others have
             frames = [as_frame(table, least_rows=least, what=f"table {i}") for i, table in enumerate(X, 1)]
-            check_consistent_length(*frames)
             if reset:
                 self._hold_tables([frame.shape[1] for frame in frames])
         else:
             frame = as_frame(X, least_rows=least)
             validate_data(self, frame, reset=reset, skip_check_array=True)
             if reset:
-                with _as_value_errors():
+                with as_value_errors():
                     self.guests_ = holdings(self.guests, [str(name) for name in frame.columns], named=frame is X)
             frames = [frame.iloc[:, held] for held in self.guests_]
         return frames if reset else as_trained(frames, self.columns_)
@@ -205,7 +244,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if not isinstance(value, Integral):
                 raise ValueError(f"{name}={value!r}: a whole number is right")
             values[name] = int(value)
-        values |= {"guest_dropout": float(self.guest_dropout), "host_dropout": float(self.host_dropout)}
+        values |= {"host_dropout": float(self.host_dropout), "entity_augmentation": bool(self.entity_augmentation)}
+        if self.guest_dropout is not None:
+            values["guest_dropout"] = float(self.guest_dropout)
         values["validation"] = _HELD_OUT if self.early_stopping else 0.0
         values |= {"guest_objective": self.guest_objective, "host_objective": self.host_objective}
         if self.temperature is not None:
@@ -271,6 +312,11 @@ class DVFLClassifier(ClassifierMixin, _Federation):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is right; `y` is matched by index as in `fit`."""
+        weight = None if sample_weight is None else self._in_order(X, sample_weight, "sample_weight")
+        return float(super().score(X, self._in_order(X, y), weight))
+
     def _learn_labels(self, y: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         check_classification_targets(y)
         self.classes_, target = np.unique(y, return_inverse=True)
@@ -295,6 +341,11 @@ class DVFLRegressor(RegressorMixin, _Federation):  # type: ignore[misc]
         """The expected number of each row."""
         return self._outputs(X)[:, 0]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; `y` is matched by index as in `fit`."""
+        weight = None if sample_weight is None else self._in_order(X, sample_weight, "sample_weight")
+        return float(super().score(X, self._in_order(X, y), weight))
+
     def _learn_labels(self, y: NDArray[Any]) -> tuple[Any, None]:
         return y.astype(np.float64), None
 
@@ -313,49 +364,3 @@ def _check_saved(folder: Path, estimator: str, encoders: Sequence[Encoder | None
             f"encoders: networks for the guests {given or 'none'}; in training the guests"
             f" {extra['networks'] or 'none'} (counted from 1) had their own, and need them again"
         )
-
-
-def _one_dimensional(y: Any) -> NDArray[Any]:
-    """The labels as an array of one dimension, nothing missing in it."""
-    if isinstance(getattr(y, "dtype", None), pd.api.extensions.ExtensionDtype):  # pandas' own: whole numbers stay such
-        y = pd.Series(y)
-        y = y.to_numpy() if not y.isna().any() else y.to_numpy(dtype=object)
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    if pd.isna(labels).any():
-        raise ValueError("Input y contains NaN or other missing values; every row needs a label")
-    assert_all_finite(labels, input_name="y")
-    return labels
-
-
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    if random_state is None:
-        return secrets.randbits(31)  # scikit-learn's own None would draw from NumPy's global state
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device={name!r}: 'cpu' or 'cuda' is right") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={name!r}: PyTorch finds no CUDA here; 'cpu' is right")
-    return device
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
-    if isinstance(value, np.generic | np.ndarray | pd.Index):
-        return value.tolist()
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-@contextmanager
-def _as_value_errors() -> Iterator[None]:
-    """What the user can mend, in the class of errors that scikit-learn's users expect."""
-    try:
-        yield
-    except UserError as error:
-        raise ValueError(str(error)) from error

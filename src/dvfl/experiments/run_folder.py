@@ -197,6 +197,7 @@ def fingerprint(data: VerticalData) -> str:
     """SHA-256 of everything in the data that a training can see."""
     digest = hashlib.sha256(repr((data.name, data.classes, data.sizes)).encode())
     arrays: list[NDArray[Any]] = [data.y_train, data.y_test, *([] if data.labelled is None else [data.labelled])]
+    arrays += [] if data.tested is None else [data.tested]
     for guest in data.guests:
         digest.update(repr((guest.name, guest.unit, guest.train.shape, guest.test.shape)).encode())
         arrays += [guest.train, guest.test]

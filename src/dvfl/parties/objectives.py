@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.modules import Net
-from dvfl.parties.operations import smoothed_cross_entropy, squared_error
+from dvfl.parties.operations import averaged_cross_entropy, smoothed_cross_entropy, squared_error
 
 ObjectiveName = Literal["reconstruction", "simclr"]  # what a guest or a host may learn by
 
@@ -146,14 +146,18 @@ class Supervision(Protocol):
 
 
 class CrossEntropy:
-    """Classification: softmax is implicit in the loss. Labels are class numbers, (stack, batch)."""
+    """Classification: softmax is implicit in the loss. Labels are class numbers, (stack, batch).
+
+    In training a row may have several, (stack, batch, some), whose mean is its label.
+    """
 
     def __init__(self, head: Net, smoothing: float = 0.0) -> None:
         self.head, self._smoothing = head, smoothing
 
     def learn(self, flat: Tensor, x: Tensor, y: Tensor, gradient: Tensor, *, to_input: bool = False) -> Learned:
         tape = self.head.forward(flat, x)
-        loss, dy = smoothed_cross_entropy(tape[-1].detach(), y, self._smoothing)
+        judge = smoothed_cross_entropy if y.dim() == 2 else averaged_cross_entropy
+        loss, dy = judge(tape[-1].detach(), y, self._smoothing)
         dx = self.head.backward(flat, tape, dy, gradient, to_input=to_input)
         return Learned(tape[-1].detach(), loss, dx)
 

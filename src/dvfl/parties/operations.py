@@ -75,6 +75,15 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> 
     return loss + excess.mean((1, 2)) * smoothing, dy
 
 
+def averaged_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The same against the mean of several labels each, (stack, rows, labels)."""
+    target = torch.zeros_like(logits).scatter_add_(2, labels, torch.ones_like(labels, dtype=logits.dtype))
+    target = target.mul_((1 - smoothing) / labels.shape[2]).add_(smoothing / logits.shape[2])
+    log_p = torch.log_softmax(logits, -1)
+    loss = -(target * log_p).sum(2).mean(1)
+    return loss, log_p.exp_().sub_(target).div_(labels.shape[1])
+
+
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The mean cross-entropy of each stack element against class numbers (stack, rows), and its gradient."""
     if not logits.is_cuda:

@@ -31,6 +31,7 @@ from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
 from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory
+from dvfl.strategies.owner_rows import OwnerRows, augmented_rows, check_augmentation, labelled_rows
 from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Stopwatch
 from dvfl.strategies.settings import Settings, variants
@@ -149,7 +150,7 @@ class Dvfl:
         """Collects the encodings of all labelled rows once (Algorithm 1, owner lines 6 to 14)."""
         if self.owner is None:
             self.hosts.release()  # its memory is needed
-            self.owner = OwnerPhase(self.stack, self.collect(), self.tables.labels(), self.variants)
+            self.owner = self._owner_phase(lossy=False)
         return self.owner
 
     def collect(self) -> Tensor:
@@ -162,19 +163,27 @@ class Dvfl:
             WrongEncodings("owner", self.known_faults, [names[i] for i in group.members], group.latent, self.device)
             for group in self.stack.groups
         ]
-        clean, spoiled = self.tables.labelled(), wrong if any(wrong) else None
+        clean, present, spoiled = self.rows.tables, self.rows.present, wrong if any(wrong) else None
         if not self.settings.copies:
-            return self.stack.encode(clean, spoiled)
-        made = LabelledCopies(self.data, self.settings.copies, self.seeds, self.device)
-        rows, width = len(self.data.y_train), sum(self.stack.owner_widths)
+            return self.stack.encode(clean, spoiled, present)
+        rows, width = self.rows.count, sum(self.stack.owner_widths)
+        made = LabelledCopies(self.data, self.settings.copies, self.seeds, self.device, rows)
         joint = torch.empty(len(self.seeds), rows * (made.count + 1), width, device=self.device)
         for number, part in zip(made, joint.split(rows, 1), strict=True):  # one at a time: encodings alone are kept
-            part.copy_(self.stack.encode(made.tables(number, clean), spoiled))
+            part.copy_(self.stack.encode(made.tables(number, clean), spoiled, present))
         return joint
+
+    @property
+    def rows(self) -> OwnerRows:
+        """What the owner trains on."""
+        if self.settings.entity_augmentation:
+            return augmented_rows(self.tables, self.seeds)
+        return labelled_rows(self.tables)
 
     def outputs(self) -> Tensor:
         """The trained owners' outputs for the test rows: (replicas, test rows, outputs)."""
-        return self.stack.predict(self.stack.encode(self.tables.test()))
+        present = self.tables.test_present()
+        return self.stack.predict(self.stack.encode(self.tables.test(), present=present), gaps=present is not None)
 
     def scores(self) -> NDArray[np.float64]:
         """Each replica's test accuracy in percent, or R2 of a regression."""
@@ -189,7 +198,7 @@ class Dvfl:
     def flows(self) -> list[Flow]:
         """Every round's messages, and the encodings that the owner collects once; nothing is sent back."""
         s = self.settings
-        rows = len(self.data.y_train) * (1 + s.copies)
+        owner_rows, each = self.rows, 1 + s.copies
         guests = list(zip((guest.name for guest in self.data.guests), self.stack.latents, strict=True))
         receivers = "owner" if s.hosts == 0 else "host-1" if s.hosts == 1 else f"each of {s.hosts} hosts"
         # Hosts that learn: those without parameters need nothing before the owner asks.
@@ -201,13 +210,18 @@ class Dvfl:
             if pushes
         ]
         encoded = [
-            Flow(name, receivers, "once, after it", copies, copies * rows * latent * megabytes, "guests")
-            for name, latent in guests
+            Flow(
+                name,
+                receivers,
+                "once, after it",
+                copies,
+                copies * owner_rows.sent_by(number) * each * latent * megabytes,
+                "guests",
+            )
+            for number, (name, latent) in enumerate(guests)
         ]
-        collected = [
-            Flow(name, "owner", "once, after it", 1, rows * self.stack.owner_widths[0] * megabytes, "hosts")
-            for name in self.host_names[: s.hosts]
-        ]
+        received = owner_rows.count * each * self.stack.owner_widths[0] * megabytes
+        collected = [Flow(name, "owner", "once, after it", 1, received, "hosts") for name in self.host_names[: s.hosts]]
         return pushed + encoded + collected
 
     def save(self, folder: Path, extra: dict[str, Any]) -> None:
@@ -264,6 +278,20 @@ class Dvfl:
         chains = {"guest": self.guests.chains, "connection": self.hosts.links, "host": self.hosts.chains}
         yield from ((f"chains.{kind}", one) for kind, one in chains.items() if one is not None)
 
+    def _owner_phase(self, *, lossy: bool) -> OwnerPhase:
+        """The owner with all that was collected; `lossy`: some of it may not have come."""
+        rows = self.rows
+        gaps = lossy or (rows.present is not None and not isinstance(self.stack.host, Host))
+        return OwnerPhase(
+            self.stack,
+            self.collect(),
+            rows.labels,
+            self.variants,
+            gaps=gaps,
+            parts=rows.parts,
+            artificial=rows.artificial,
+        )
+
     def _open(self) -> None:
         self.open_owner()
 
@@ -317,6 +345,8 @@ def _check(data: VerticalData, s: Settings) -> None:
         if getattr(s, name) < 0:
             raise UserError(f"{name} {getattr(s, name)}: 0 or more is right")
     check_copies(data, s.copies)
+    if s.entity_augmentation:
+        check_augmentation(data)
     for name in ("owner_dropout", "smoothing", "guest_noise", "guest_dropout", "host_dropout", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")

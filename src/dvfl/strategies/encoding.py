@@ -11,7 +11,7 @@ from dvfl.data.vertical import VerticalData
 from dvfl.parties.augmentation import Augmentation, image_copies, table_copies
 from dvfl.parties.faults import Faults
 from dvfl.parties.guest import FittedGuest, Guest
-from dvfl.parties.randomness import batches
+from dvfl.parties.randomness import batches, numpy_generator
 from dvfl.parties.schedules import rates
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.dropout import Dropout
@@ -39,6 +39,8 @@ class GuestPhase:
         self.stack, self._settings, self._hosts, self._watch = stack, stack.settings, hosts, watch
         data = tables.first
         self.rows = data.rows
+        counts = [len(guest.train) for guest in data.guests]
+        self._counts = None if len(set(counts)) == 1 else counts  # of each guest's rows, where they differ
         self.iterations = -(-self.rows // self._settings.batch)
         self.epoch = 0  # epochs done
         self.losses: list[Tensor] = []  # (replicas, guests) an epoch
@@ -83,7 +85,7 @@ class GuestPhase:
         pushes = (epoch + 1) % s.period == 0 and self._hosts.wanted
         # With fewer host epochs than communicated ones, the hosts take the last: those from the best guests.
         listens = pushes and s.communicated - (epoch + 1) // s.period < s.host_epochs
-        orders = {seed: batches(self.rows, s.batch, seed, "rows", epoch) for seed in set(self.stack.seeds)}
+        orders = {seed: self._order(seed) for seed in set(self.stack.seeds)}
         order = np.stack([orders[seed] for seed in self.stack.seeds], 1)
         start, total = epoch * self.iterations, s.guest_epochs * self.iterations
         steps = rates(s.guest_schedule, s.guest_rule.rate, start, self.iterations, total)
@@ -124,6 +126,21 @@ class GuestPhase:
         if numbers is not None:
             self._hosts.receive(start, numbers, order, alive, listens)
 
+    def _order(self, seed: int) -> NDArray[np.int32]:
+        """An epoch's rows: (rounds, batch), or (rounds, guests, batch) where guests have different numbers of them.
+
+        A guest with fewer rows than another goes through its own once, and through some drawn anew in every epoch
+        again: row i of all guests still falls into the same round.
+        """
+        order = batches(self.rows, self._settings.batch, seed, "rows", self.epoch)
+        if self._counts is None:
+            return order
+        rows = []
+        for guest, count in enumerate(self._counts):
+            again = numpy_generator(seed, "rows again", guest, self.epoch).permutation(count)
+            rows.append(np.concatenate([np.arange(count), np.resize(again, self.rows - count)]).astype(np.int32))
+        return np.stack([own[order] for own in rows], 1)
+
     def _parts(self, push: bool, worth: int) -> list[Callable[[Round], None]]:
         """What the guests do in a round; each group on its own, large ones in several pieces."""
         parts = []
@@ -145,7 +162,10 @@ class GuestPhase:
         altering = self._copies[number][0].of(member) if number in self._copies else None
 
         def body(t: Round) -> None:
-            code = table.take(feed.at("rows", t), elements)
+            if self._counts is None:
+                code = table.take(feed.at("rows", t), elements)
+            else:
+                code = table.take_own(feed.at("rows", t).flatten(0, 1).index_select(0, mine), elements)
             if isinstance(guest, Guest):
                 alive = feed.at("alive", t).flatten().index_select(0, mine) if self.chains else None
                 seen = None

@@ -28,7 +28,7 @@ from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.dvfl import shape
 from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory, suited, workers
-from dvfl.strategies.replica_data import GivenData, ReplicaData
+from dvfl.strategies.replica_data import GivenData, ReplicaData, with_common_labels
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, one_or_each
 from dvfl.strategies.settings import SplitSettings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
@@ -354,7 +354,8 @@ def _without_rates(s: SplitSettings) -> SplitSettings:
 
 def _aligned(data: GivenData) -> GivenData:
     """Split networks need every guest's part of a row: they train on what all have and what is labelled."""
-    return intersection(data) if isinstance(data, VerticalData) else [intersection(one) for one in data]
+    common = with_common_labels(data)
+    return intersection(common) if isinstance(common, VerticalData) else [intersection(one) for one in common]
 
 
 def _check(data: VerticalData, s: SplitSettings) -> None:

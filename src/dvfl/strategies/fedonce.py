@@ -22,7 +22,7 @@ from dvfl.errors import UserError
 from dvfl.parties.chains import Chains
 from dvfl.parties.faults import NO_FAULTS, Faults
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.replica_data import GivenData
+from dvfl.strategies.replica_data import GivenData, with_common_labels
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Flow
 from dvfl.strategies.supervision import OwnerPhase
@@ -44,7 +44,11 @@ class FedOnce(Dvfl):
     ) -> None:
         self._insists = insists
         each = [settings] * len(seeds) if isinstance(settings, Settings) else settings
-        super().__init__(data, [replace(one, hosts=0) for one in each], seeds, faults=faults, device=device)
+        if any(one.entity_augmentation for one in each):
+            raise UserError("entity_augmentation goes with --strategy dvfl alone")
+        super().__init__(
+            with_common_labels(data), [replace(one, hosts=0) for one in each], seeds, faults=faults, device=device
+        )
         for fault in self.faults:
             if fault.lateness is not None or fault.corruption is not None:
                 raise UserError(f"--faults {fault.texts[-1]}: only dvfl defines what late or wrong messages do")
@@ -62,9 +66,7 @@ class FedOnce(Dvfl):
     def open_owner(self) -> OwnerPhase:
         """The one sending; what was lost of it is a gap."""
         if self.owner is None:
-            self.owner = OwnerPhase(
-                self.stack, self.collect(), self.tables.labels(), self.variants, gaps=not self._insists
-            )
+            self.owner = self._owner_phase(lossy=not self._insists)
         return self.owner
 
     def flows(self) -> list[Flow]:

@@ -40,7 +40,7 @@ from dvfl.strategies.agreement import Coding, agree, coded
 from dvfl.strategies.coded_parties import Clients, Server, shared
 from dvfl.strategies.endtoend import EndToEnd, Masks
 from dvfl.strategies.machine import suited
-from dvfl.strategies.replica_data import GivenData, ReplicaData
+from dvfl.strategies.replica_data import GivenData, ReplicaData, with_common_labels
 from dvfl.strategies.rounds import Round
 from dvfl.strategies.settings import FedVSSettings
 from dvfl.strategies.simulation import FLOAT32, Flow
@@ -65,7 +65,7 @@ class FedVS(EndToEnd):
         faults: PerReplica = NO_FAULTS,
         device: torch.device | str = "cpu",
     ) -> None:
-        given = ReplicaData(data, len(seeds))
+        given = ReplicaData(with_common_labels(data), len(seeds))
         if not given.shared:
             raise ValueError("fedvs: the scales of the code are agreed for one data set; a stack cannot have several")
         data = intersection(given.first)

@@ -19,9 +19,12 @@ from dvfl.parties.warps import Strip
 class LabelledCopies:
     """The guests' labelled rows, once as they are and `copies` times altered."""
 
-    def __init__(self, data: VerticalData, copies: int, seeds: Sequence[int], device: torch.device) -> None:
+    def __init__(
+        self, data: VerticalData, copies: int, seeds: Sequence[int], device: torch.device, rows: int | None = None
+    ) -> None:
+        """`rows`: as many as the tables will have; those with labels unless given."""
         self.count, self._device = copies, device
-        rows = len(data.y_train)
+        rows = len(data.y_train) if rows is None else rows
         drawn = {
             seed: numpy_generator(seed, "labelled copies").integers(PATTERNS, size=(rows, copies)) for seed in seeds
         }

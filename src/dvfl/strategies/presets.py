@@ -27,6 +27,8 @@ _CODED_STEPS, _CODED_EPOCHS = 1500, (20, 80)
 # Rows from which `tuned` hides input values from guests and gives the labels' holder a wide network.
 _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
+# Where rows lack guests, `tuned` hides one so often in training, and the owner, not hosts, learns to do without it.
+_HIDDEN = 0.3
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
@@ -80,6 +82,8 @@ def tuned(data: VerticalData) -> Settings:
     )
     if _many(data):
         settings = replace(settings, guest_noise=0.2, head=_WIDE)
+    if data.gaps:
+        settings = replace(settings, host_model="concatenate", guest_dropout=_HIDDEN)
     least: dict[str, Any] = {
         name: max(getattr(settings, name), _epochs(steps, rows, settings.batch))
         for (name, steps), rows in zip(_LEAST_STEPS.items(), (data.rows, data.rows, len(data.y_train)), strict=True)
@@ -138,7 +142,7 @@ def _tuned(data: VerticalData, strategy: str) -> AnySettings:
         if _many(data):
             return replace(tuned(data), hosts=0, guest_noise=0.1, head=_WIDER)
         return replace(tuned(data), hosts=0, owner_dropout=0.35)
-    labels = len(data.y_train)  # split networks learn from labelled rows alone
+    labels = max(1, int(data.complete.sum()))  # split networks learn from labelled rows alone that all guests have
     if strategy == "fedvs":
         coded = Adam(3e-3 if data.classes is not None else 3e-4, weight_decay=1e-5)
         epochs = min(max(_epochs(_CODED_STEPS, labels, 64), _CODED_EPOCHS[0]), _CODED_EPOCHS[1])
@@ -182,6 +186,7 @@ def _tuned_few(data: VerticalData) -> Settings:
         copies=_COPIES,
         smoothing=_SMOOTHING,
         validation=0.0,
+        guest_dropout=_HIDDEN if data.gaps else 0.0,
         guest_hidden=512,
         w_g=256 * len(data.guests),
     )

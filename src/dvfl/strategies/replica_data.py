@@ -7,9 +7,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData, intersection
+from dvfl.data.vertical import ABSENT, VerticalData, completed
+from dvfl.errors import UserError
+
+LEAST_COMMON = 2  # labelled rows that every guest has
 
 GivenData = VerticalData | Sequence[VerticalData]  # for all replicas, or one for each
+
+
+def with_common_labels(given: GivenData) -> GivenData:
+    """The data with the labels of entities that every guest has: other strategies than DVFL can use no others."""
+    if isinstance(given, VerticalData):
+        return _with_common_labels(given)
+    return [_with_common_labels(one) for one in given]
 
 
 class ReplicaData:
@@ -21,6 +31,8 @@ class ReplicaData:
             raise ValueError(f"data for {len(each)} replicas; {replicas} is right")
         self.first = each[0]
         self._each = each[:1] if all(one is each[0] for one in each) else each
+        for one in self._each:
+            _check_rows(one)
         if len({_shape(one) for one in self._each}) > 1:
             raise ValueError("replicas of one stack need data of one shape")
         if len(self._each) > 1 and self.first.classes is None:
@@ -40,12 +52,20 @@ class ReplicaData:
         return self._tables([[guest.train for guest in one.guests] for one in self._each])
 
     def labelled(self) -> list[Tensor]:
-        """Each guest's rows of the labelled entities, in the labels' order."""
-        return self._tables([[guest.train for guest in intersection(one).guests] for one in self._each])
+        """Each guest's rows of the labelled entities, in the labels' order; zeros where it has none."""
+        return self._tables([_labelled_rows(one) for one in self._each])
+
+    def labelled_present(self) -> Tensor | None:
+        """Who has which of them, (rows, guests) or (replicas, rows, guests); None where everyone has all."""
+        return self._present([None if one.labelled is None else one.labelled != ABSENT for one in self._each])
 
     def test(self) -> list[Tensor]:
         """Each guest's test rows."""
         return self._tables([[guest.test for guest in one.guests] for one in self._each])
+
+    def test_present(self) -> Tensor | None:
+        """Who has which of them, as `labelled_present` says it."""
+        return self._present([one.tested for one in self._each])
 
     def labels(self) -> NDArray[np.generic]:
         """Of the labelled rows."""
@@ -58,8 +78,51 @@ class ReplicaData:
     def _tables(self, each: Sequence[Sequence[NDArray[np.float32]]]) -> list[Tensor]:
         return [torch.from_numpy(self._joined(guest)) for guest in zip(*each, strict=True)]
 
+    def _present(self, each: Sequence[NDArray[np.bool_] | None]) -> Tensor | None:
+        known = [mask.T for mask in each if mask is not None]
+        if all(mask.all() for mask in known):
+            return None
+        whole = np.ones_like(known[0])
+        return torch.from_numpy(self._joined([whole if mask is None else mask.T for mask in each]))
+
     def _joined(self, each: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
         return np.ascontiguousarray(each[0]) if self.shared else np.stack(each)
+
+
+def _with_common_labels(data: VerticalData) -> VerticalData:
+    common = int(data.complete.sum())
+    if common < LEAST_COMMON:
+        raise UserError(
+            f"{data.name}: {common} of {len(data.y_train)} labelled rows are at every guest, and this strategy trains"
+            f" on such alone; {LEAST_COMMON} at least are needed, or dvfl, which trains on all"
+        )
+    return completed(data)
+
+
+def _labelled_rows(data: VerticalData) -> list[NDArray[np.float32]]:
+    if data.labelled is None:
+        return [guest.train for guest in data.guests]
+    tables = []
+    for guest, where in zip(data.guests, data.labelled, strict=True):
+        rows = guest.train[where]
+        rows[where == ABSENT] = 0.0
+        tables.append(rows)
+    return tables
+
+
+def _check_rows(data: VerticalData) -> None:
+    """Refuses data whose rows and labels do not fit together."""
+    counts = [len(guest.train) for guest in data.guests]
+    if data.labelled is None:
+        if set(counts) != {len(data.y_train)}:
+            raise ValueError(f"tables of {counts} rows and {len(data.y_train)} labels need `labelled` to match them")
+        return
+    if data.labelled.shape != (len(counts), len(data.y_train)):
+        raise ValueError(f"labelled has the shape {data.labelled.shape}; {(len(counts), len(data.y_train))} is right")
+    if (data.labelled < ABSENT).any() or (data.labelled >= np.array(counts)[:, None]).any():
+        raise ValueError("labelled names rows that a guest does not have")
+    if not (data.labelled != ABSENT).any(0).all():
+        raise ValueError("labelled: an entity that no guest has cannot be trained on")
 
 
 def _shape(data: VerticalData) -> tuple[object, ...]:

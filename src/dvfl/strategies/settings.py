@@ -62,9 +62,10 @@ class Settings(_Plain):
     standardise: bool = False  # the owner standardises each encoding dimension with its training rows' statistics
     owner_dropout: float = 0.0  # of single encoding dimensions at the owner
     copies: int = 0  # altered copies of each labelled row that guests encode for the owner beside the row itself
+    entity_augmentation: bool = False  # the owner puts rows of different labelled entities together (the paper's)
     smoothing: float = 0.0  # part of a label that the owner spreads over all classes
     guest_noise: float = 0.0  # part of a guest's input values that it does not see and learns to reconstruct
-    guest_dropout: float = 0.0  # party-wise: a guest is hidden from a host, row by row
+    guest_dropout: float = 0.0  # party-wise: a guest is hidden from a host, row by row; from the owner if none learns
     host_dropout: float = 0.0  # party-wise: a host is hidden from the owner, row by row
     validation: float = 0.1  # part of the training rows held out for the owner's early stopping; 0 switches it off
     patience: int = 20  # owner epochs without improvement on the held-out rows

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dvfl.errors import UserError
+from dvfl.parties.absence import Absence
 from dvfl.parties.guest import FittedGuest, FitTransform, Guest
 from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Learner
@@ -138,13 +139,23 @@ class Stack:
     def _encode_groups(self, tables: Sequence[Tensor]) -> list[Tensor]:
         return [group.encode([tables[i] for i in group.members], self.replicas) for group in self.groups]
 
-    def encode_hosts(self, b: Tensor) -> Tensor:
-        """What the owner receives for the guests' encodings `b`: (replicas, rows, all senders)."""
+    def encode_hosts(self, b: Tensor, present: Tensor | None = None) -> Tensor:
+        """What the owner receives for the guests' encodings `b`: (replicas, rows, all senders).
+
+        `present` (replicas, rows, guests) says who has a row. Hosts that have learned put their absent values in place
+        of the others; where there are none, what they would have sent is no number.
+        """
+        if present is not None and not isinstance(self.host, Host):
+            columns = Absence(self.latents, self.device).columns(present)
+            b, present = b.masked_fill(~columns, torch.nan), None
         if self.host is None:
             return b
         hosts = self.settings.hosts
-        x = b[:, None].expand(-1, hosts, -1, -1).flatten(0, 1)
-        encoded: Tensor = self.host.encode(x).unflatten(0, (-1, hosts))
+        x, seen = (
+            None if one is None else one[:, None].expand(-1, hosts, -1, -1).flatten(0, 1) for one in (b, present)
+        )
+        assert x is not None
+        encoded: Tensor = self.host.encode(x, seen).unflatten(0, (-1, hosts))
         return encoded.transpose(1, 2).flatten(2)
 
     @torch.no_grad()
@@ -152,11 +163,13 @@ class Stack:
         self,
         tables: Sequence[NDArray[np.float32]] | Sequence[Tensor],
         wrong: Sequence[WrongEncodings] | None = None,
+        present: Tensor | None = None,
     ) -> Tensor:
         """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest.
 
         A table may be (replicas, rows, columns) where each replica has its own.
         `wrong` names the guests of each group that send something else.
+        `present` (rows, guests), or (replicas, rows, guests), says who has which row, as `encode_hosts` reads it.
         """
         given = [torch.as_tensor(table).to(self.device) for table in tables]
         rows, widest = given[0].shape[-2], max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
@@ -168,17 +181,23 @@ class Stack:
                 pieces = self._encode_groups(part)
                 if wrong is not None:
                     pieces = [by.spoiled_table(piece, start) for by, piece in zip(wrong, pieces, strict=True)]
-                joint[:, start : start + at_once] = self.encode_hosts(self.join(pieces))
+                seen = None
+                if present is not None:
+                    seen = present[..., start : start + at_once, :].to(self.device).expand(self.replicas, -1, -1)
+                joint[:, start : start + at_once] = self.encode_hosts(self.join(pieces), seen)
         return joint
 
     @torch.no_grad()
-    def predict(self, joint: Tensor) -> Tensor:
+    def predict(self, joint: Tensor, *, gaps: bool = False) -> Tensor:
         """The owner's output for joint encodings as `encode` gives them: (replicas, rows, outputs).
 
-        Class scores before the softmax, or the predicted number in the labels' own unit.
+        Class scores before the softmax, or the predicted number in the labels' own unit. With `gaps`, what is no number
+        there is as good as its mean in training.
         """
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * joint.shape[2]))
         parts = [(part - self.centre) / self.spread for part in joint.split(at_once, 1)]
+        if gaps:
+            parts = [part.masked_fill(part.isnan(), 0.0) for part in parts]
         with self.suited(min(joint.shape[1], at_once)):
             outputs = torch.cat([self.owner.predict(part) for part in parts], 1)
         return outputs * self.target_spread + self.target_centre

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.parties.early_stopping import EarlyStopping
+from dvfl.parties.host import Host
 from dvfl.parties.schedules import rates
 from dvfl.parties.standardisation import moments, standardised_targets
 from dvfl.strategies.dropout import Dropout
@@ -30,10 +31,13 @@ class OwnerPhase:
         variants: Sequence[Settings],
         *,
         gaps: bool = False,
+        parts: NDArray[np.int64] | None = None,
+        artificial: int = 0,
     ) -> None:
         """`variants`: each replica's own settings, of which the owner's rate and dropout may differ. `gaps`: what never
         came is no number in `joint`, and zero is put in its place. Rows of `joint` are the labelled ones, then their
-        copies."""
+        copies. `parts` (replicas, rows, some): classes whose mean is a row's label. The last rows may be `artificial`.
+        """
         self._variants = variants
         self.stack, self._settings = stack, stack.settings
         replicas, rows, self._width = joint.shape
@@ -45,6 +49,8 @@ class OwnerPhase:
             stack.seeds,
             device,
             copies=self._settings.copies,
+            parts=parts,
+            artificial=artificial,
         )
         if self._settings.standardise:
             self._fit_standardisation(joint)
@@ -114,13 +120,17 @@ class OwnerPhase:
             rows = self.rows.at(feed, t, elements)  # (owners, batch)
             e = self._taken(rows, elements)
             masks = {name: dropout.at(t, elements) for name, dropout in self._dropout.items()}
-            y, rate = self.rows.labels_of(rows, elements), feed.at("rate", t)
+            y, rate = self.rows.targets_of(rows, elements), feed.at("rate", t)
+            keep = masks.get("owner-dropout")
+            if "guest-dropout" in masks:
+                seen = masks["guest-dropout"].index_select(2, self._guest)
+                keep = seen.to(e.dtype) if keep is None else keep * seen
             losses = owner.step(
                 e,
                 y,
                 rate if rate.numel() == 1 else rate[elements],
                 present=masks.get("host-dropout"),
-                keep=masks.get("owner-dropout"),
+                keep=keep,
                 alive=alive,
             )
             loss.add_(losses)
@@ -137,6 +147,12 @@ class OwnerPhase:
         if s.host_dropout:
             senders, keep = len(self.stack.owner_widths), [1 - s.host_dropout] * len(seeds)
             made["host-dropout"] = Dropout("host-dropout", senders, keep, seeds, self._feed, device)
+        if s.guest_dropout and not isinstance(self.stack.host, Host):  # no host learns to do without a guest
+            latents, keep = self.stack.latents, [1 - s.guest_dropout] * len(seeds)
+            guests = torch.arange(len(latents)).repeat_interleave(torch.tensor(latents))
+            self._guest = guests.repeat(max(1, s.hosts)).to(device)  # of each column
+            hidden = Dropout("guest-dropout", len(latents), keep, seeds, self._feed, device)
+            made["guest-dropout"] = hidden.never_all()
         return made
 
     def _prepared(self, labels: NDArray[np.generic]) -> NDArray[np.generic]:

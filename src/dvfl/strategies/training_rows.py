@@ -14,22 +14,28 @@ from dvfl.strategies.rounds import Feed, Round
 
 
 class GatheredTables:
-    """The tables of guests of equal shape, in a stack of replicas x members.
+    """The tables of guests of equal columns, in a stack of replicas x members.
 
     A member's table is (rows, columns), or (replicas, rows, columns) where each replica has its own.
     """
 
     def __init__(self, tables: Sequence[Tensor], replicas: int, device: torch.device) -> None:
-        rows, self._columns = tables[0].shape[-2:]
+        self._columns = tables[0].shape[-1]
         copies = 1 if tables[0].dim() == 2 else replicas
         self._values = torch.cat([table.reshape(-1, self._columns) for table in tables]).to(device)
         element = torch.arange(replicas * len(tables), device=device)
         self._replica = element // len(tables)  # of each element of the stack
-        self._first_row = ((element % len(tables) * copies + self._replica % copies) * rows)[:, None]
+        rows = torch.tensor([table.shape[-2] for table in tables], device=device)
+        start, member = (rows * copies).cumsum(0) - rows * copies, element % len(tables)
+        self._first_row = (start[member] + self._replica % copies * rows[member])[:, None]
 
     def take(self, rows: Tensor, elements: slice) -> Tensor:
         """Rows (replicas, batch) of some of the stack's elements: (elements, batch, columns)."""
-        flat = (rows.index_select(0, self._replica[elements]) + self._first_row[elements]).flatten()
+        return self.take_own(rows.index_select(0, self._replica[elements]), elements)
+
+    def take_own(self, rows: Tensor, elements: slice) -> Tensor:
+        """The same of rows (elements, batch), where each element has its own."""
+        flat = (rows + self._first_row[elements]).flatten()
         return self._values.index_select(0, flat).view(-1, rows.shape[1], self._columns)
 
 
@@ -39,7 +45,7 @@ class LabelledRows:
     A seed has the same order and holds out the same rows in every strategy. Rows may lie in several segments of equal
     length: row i of the first then takes row i of every other along wherever it goes. What does not fill the segments
     is left out. Rows may have copies, which lie behind them in the same order, all rows' first copies first: a row that
-    is held out is so with all of them.
+    is held out is so with all of them. The last rows may be of artificial entities, which are never held out.
     """
 
     def __init__(
@@ -51,6 +57,8 @@ class LabelledRows:
         device: torch.device,
         segments: int = 1,
         copies: int = 0,
+        parts: NDArray[np.int64] | None = None,  # (replicas, rows, some): classes that are averaged
+        artificial: int = 0,
     ) -> None:
         self.rows = labels.shape[-1] // segments  # of a segment
         self.entries = labels.shape[-1] * (1 + copies)  # rows and copies
@@ -59,11 +67,16 @@ class LabelledRows:
         self._labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device).flatten()
         first = (torch.arange(len(seeds), device=device) * labels.shape[-1])[:, None]
         self._first_label = None if labels.ndim == 1 else first  # of each replica's own
+        self._parts = None if parts is None else torch.from_numpy(parts).to(device).flatten(0, 1)
+        self._first_part = first
         self._seeds = sorted(set(seeds))
         self._of = torch.tensor([self._seeds.index(seed) for seed in seeds], device=device)
-        held = min(round(self.rows * held_out), self.rows - 1)
-        shuffles = np.stack([numpy_generator(seed, "held-out").permutation(self.rows) for seed in self._seeds])
+        real = self.rows - artificial
+        held = max(0, min(round(real * held_out), real - 1))
+        shuffles = np.stack([numpy_generator(seed, "held-out").permutation(real) for seed in self._seeds])
         train = np.sort(shuffles[:, held:], 1).astype(np.int32)
+        last = np.arange(real, self.rows, dtype=np.int32)
+        train = np.concatenate([train, np.tile(last, (len(train), 1))], 1)
         self._train = np.concatenate([train + number * self.rows for number in range(copies + 1)], 1)  # (seeds, rows)
         self.held = (
             self.followed(torch.from_numpy(shuffles[:, :held]).to(device)[self._of]) if held else None
@@ -107,3 +120,10 @@ class LabelledRows:
             rows = rows % self.rows
         places = rows if self._first_label is None else rows + self._first_label[replicas]
         return self._labels.index_select(0, places.flatten()).view(rows.shape)
+
+    def targets_of(self, rows: Tensor, replicas: slice = slice(None)) -> Tensor:
+        """What is learned of rows or copies: their labels, or the classes to average, (replicas, batch, some)."""
+        if self._parts is None:
+            return self.labels_of(rows, replicas)
+        places = rows % self.rows + self._first_part[replicas]
+        return self._parts.index_select(0, places.flatten()).view(*rows.shape, -1)
