@@ -32,6 +32,9 @@ def init(
     rows: Annotated[int | None, typer.Option(min=1, help="Training rows; all unless given.")] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data files lie (docs/data.md).")] = None,
     align: custody.Align = "union",
+    labelled: Annotated[
+        int | None, typer.Option(min=1, help="So many labelled rows for all; the rest is shared out among the guests.")
+    ] = None,
     debug: _Debug = False,
 ) -> None:
     """Make a federation for practice: all parties' folders, their data and all keys, in one place."""
@@ -41,7 +44,7 @@ def init(
     needed("federation", "nats", "cryptography", "nacl")
     if align == "given":
         raise UserError("--align given: practice parties have no slots of their own; union or star is right")
-    make_practice(folder, guests, hosts, dataset, preset, seed, rows, data_dir, align)
+    make_practice(folder, guests, hosts, dataset, preset, seed, rows, data_dir, align, labelled)
     typer.echo(f"{folder}: {guests} guests, {hosts} hosts and the owner, with practice data of {dataset}.")
     typer.echo("All keys were made in one place: good for practice, not for secrets.")
     typer.echo(f"Run it here: dvfl federation up {folder}")

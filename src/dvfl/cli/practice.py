@@ -1,10 +1,11 @@
 """A practice federation: a data set's shares, a preset's settings, all folders."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from dvfl.cli.preset_settings import head_of, training_of
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.vertical import fewer_rows, limited_intersection
 from dvfl.federation.founding import OWNER, Founding, found
 from dvfl.federation.practice import check_practice, write_practice
 from dvfl.federation.settings import Alignment, GuestEntry, Way
@@ -22,10 +23,14 @@ def make_practice(
     rows: int | None,
     data_dir: Path | None,
     align: Way = "union",
+    labelled: int | None = None,
 ) -> None:
     """Makes the folders and writes each party's share."""
     data = fewer_rows(load(dataset, data_dir=data_dir, guests=guests), rows)
-    s = preset_of(preset, data)
+    if labelled is not None:
+        data = limited_intersection(data, labelled, seed)
+    # Real guests know neither which rows are labelled nor what a picture is: nothing that rests on that.
+    s = preset_of(preset, replace(data, guests=tuple(replace(guest, image=None) for guest in data.guests)))
     assert isinstance(s, Settings)
     names = [f"guest-{number + 1}" for number in range(len(data.guests))]
     entries = {

@@ -36,28 +36,34 @@ def check_practice(data: VerticalData) -> None:
 def write_practice(data: VerticalData, folder: Path, guests: Sequence[str], owner: str, seed: int) -> None:
     """Writes `table` and `test_table` for each guest, `labels` and `test_labels` for the owner.
 
-    Rows have ids that say nothing, and every party has them in an order of its own. A guest whose `unit` is set opens
+    Rows have ids that say nothing, and every party has them in an order of its own. Where guests hold rows that nobody
+    else has (`data.labelled`), so do their tables. A guest whose `unit` is set opens
     its tables with values = "unit", the others with "standardise".
     """
     check_practice(data)
-    ids = _ids(data.rows + len(data.y_test), numpy_generator(seed, "practice"))
-    for name, share in zip(guests, data.guests, strict=True):
-        files = {"table": _columns(share.train), "test_table": _columns(share.test)}
-        _write_share(folder / name, files, ids, numpy_generator(seed, "practice", name))
-    files = {"labels": {"label": _labels(data, data.y_train)}, "test_labels": {"label": _labels(data, data.y_test)}}
-    _write_share(folder / owner, files, ids, numpy_generator(seed, "practice", owner))
+    labels, tests = len(data.y_train), len(data.y_test)
+    own = [len(share.train) - labels for share in data.guests]  # rows that nobody else has
+    ids = _ids(labels + tests + sum(own), numpy_generator(seed, "practice"))
+    labelled, tested, *private = np.split(ids, np.cumsum([labels, tests, *own[:-1]]))
+    for number, (name, share, others) in enumerate(zip(guests, data.guests, private, strict=True)):
+        trained = np.empty(len(share.train), object)
+        where = np.arange(labels) if data.labelled is None else data.labelled[number]
+        trained[where] = labelled
+        trained[np.setdiff1d(np.arange(len(trained)), where)] = others
+        draw = numpy_generator(seed, "practice", name)
+        _write_share(folder / name, "table", trained, _columns(share.train), draw)
+        _write_share(folder / name, "test_table", tested, _columns(share.test), draw)
+    draw = numpy_generator(seed, "practice", owner)
+    _write_share(folder / owner, "labels", labelled, {"label": _labels(data, data.y_train)}, draw)
+    _write_share(folder / owner, "test_labels", tested, {"label": _labels(data, data.y_test)}, draw)
 
 
-def _write_share(folder: Path, files: Mapping[str, Columns], ids: NDArray[Any], draw: np.random.Generator) -> None:
-    """The files' rows are those of `ids`, one file's after the other's."""
+def _write_share(folder: Path, name: str, ids: NDArray[Any], columns: Columns, draw: np.random.Generator) -> None:
+    """Rows in an order of their own."""
     folder.mkdir(parents=True, exist_ok=True)
-    start = 0
-    for name, columns in files.items():
-        count = len(next(iter(columns.values())))
-        order = draw.permutation(count)
-        shuffled = {column: values[order] for column, values in columns.items()}
-        _write(folder / f"{name}.parquet", {"id": ids[start : start + count][order], **shuffled})
-        start += count
+    order = draw.permutation(len(ids))
+    shuffled = {column: values[order] for column, values in columns.items()}
+    _write(folder / f"{name}.parquet", {"id": ids[order], **shuffled})
 
 
 def _write(path: Path, columns: Columns) -> None:
