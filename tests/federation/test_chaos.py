@@ -142,7 +142,7 @@ def started(fresh: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "dvfl", "chaos", str(fresh)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            until = time.monotonic() + 30
+            until = time.monotonic() + 120  # a machine may be busy with much else
             while len(list(fresh.glob("*/status.json"))) < 5:
                 assert process.poll() is None and time.monotonic() < until
                 time.sleep(0.05)

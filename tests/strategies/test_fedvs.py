@@ -194,6 +194,24 @@ def test_a_replica_of_a_stack_is_that_seed_alone(six_guests: VerticalData) -> No
             assert (one - theirs).norm() <= 1e-3 * theirs.norm()
 
 
+@pytest.mark.parametrize("wishes", [{}, {"squares": 0, "segments": 2}])
+def test_a_replica_with_rows_of_its_own_is_that_seed_alone(six_guests: VerticalData, wishes: dict[str, Any]) -> None:
+    half = len(six_guests.y_train) // 2
+    parts = []
+    for rows in (slice(None, half), slice(half, 2 * half)):
+        guests = tuple(replace(guest, train=guest.train[rows]) for guest in six_guests.guests)
+        parts.append(replace(six_guests, guests=guests, y_train=six_guests.y_train[rows]))
+    settings = replace(SETTINGS, **wishes)
+    both = FedVS(parts, settings, (5, 6))
+    both.run()
+    for number, seed in enumerate((5, 6)):
+        alone = trained(parts[number], settings, (seed,))
+        for one, other in zip(learned(both), learned(alone), strict=True):
+            each = len(other)
+            torch.testing.assert_close(one[number * each : (number + 1) * each], other, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(both.outputs()[number], alone.outputs()[0], rtol=1e-3, atol=1e-3)
+
+
 def test_replicas_may_have_rates_and_dropout_of_their_own(digits: VerticalData) -> None:
     each = [replace(SETTINGS, dropout=0.3), replace(SETTINGS, guest_rule=Adam(1e-3), host_rule=Adam(1e-3))]
     stack = trained(digits, each, (5, 6))

@@ -32,7 +32,6 @@ _FLOAT = 4  # bytes
 _PARTY = 24 << 20  # bytes: parameters, moments, gradients and a round's intermediate values
 _SHARE = {"cuda": 0.85, "cpu": 0.4}  # of the memory (on a GPU: of what is free) that a block may take
 # A stack agrees on one thing for all its replicas, or nothing is gained by one.
-_ALONE = ("fedvs", *REFERENCES)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def blocks(
     for training in trainings:
         # What waits for lost messages stalls at once and would leave the rest of its stack to idle columns.
         alone: object = training.faults if training.strategy == "splitnn-wait" else ()
-        if training.strategy in _ALONE and training.source.varies:
+        if training.strategy in REFERENCES and training.source.varies:
             alone = training.seed
         groups.setdefault((training.strategy, training.change, training.source, alone), []).append(training)
     made = []
@@ -201,6 +200,7 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
         batches += 3 * sum(guest.columns for guest in data.guests) * rows * _FLOAT  # training, labelled and test rows
     if isinstance(settings, FedVSSettings):  # shares of all columns and weights at all guests, cut into limbs
         columns = 2 * sum(guest.columns for guest in data.guests)
+        batches += len(data.guests) * columns * rows * 8 if own_data else 0
         return batches + len(data.guests) * columns * (settings.batch + FEDVS_WIDTH) * 8 * 8
     collected = len(data.y_train) * (1 + settings.copies)
     if not isinstance(settings, Settings):

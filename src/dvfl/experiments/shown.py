@@ -41,7 +41,10 @@ class Table:
 def as_markdown(shown: Table) -> list[str]:
     """Lines of text."""
     lines = [f"## {shown.title}", "", shown.note, ""]
-    lines.append(f"| {shown.corner} | {' | '.join(' '.join(filter(None, head)) for head in shown.heads)} |")
+    alone = len(shown.groups) == 1  # a group of all columns is named once, in the corner
+    heads = [name if alone else " ".join(filter(None, (group, name))) for group, name in shown.heads]
+    corner = f"{shown.corner}; {shown.groups[0][0]}" if alone else shown.corner
+    lines.append(f"| {corner} | {' | '.join(heads)} |")
     lines.append("| --- |" + " --- |" * len(shown.heads))
     for name, cells in shown.rows:
         lines.append(f"| {name} | {' | '.join(_cell(cell) for cell in cells)} |")

@@ -31,7 +31,7 @@ class Clients:
         coding: Coding,
         groups: Sequence[EncoderGroup],
         own: Sequence[GatheredTables],  # the guests' own columns
-        columns: Sequence[Tensor],  # the same, each guest's, to be shared
+        columns: Sequence[Sequence[Tensor]],  # the same to be shared, each guest's: one for all replicas, or one each
         seeds: Sequence[int],
         device: torch.device,
     ) -> None:
@@ -39,11 +39,19 @@ class Clients:
         self._coding, self._groups, self._own = coding, groups, own
         self._held, self._keys, self._scales, self._longest = [], [], [], []
         for group in groups:
-            # Masks cancel out to the last bit, so replicas, which share their data, may share these shares too.
+            # Masks cancel out to the last bit, so replicas that share their data may share these shares too.
             shares = [
-                shared(coding, columns[guest], bits(seeds[0], "columns", guest), device) for guest in group.members
+                [
+                    shared(coding, one, bits(seed, "columns", guest), device)
+                    for one, seed in zip(columns[guest], seeds, strict=False)
+                ]
+                for guest in group.members
             ]
-            held = [share[client] for client in range(agreement.guests) for share in shares]
+            held = [
+                own[0][client] if len(own) == 1 else torch.stack([share[client] for share in own])
+                for client in range(agreement.guests)
+                for own in shares
+            ]
             self._held.append(GatheredTables(held, len(seeds), device))
             keys = [
                 [[bits(seed, "weights", guest, mask) for guest in group.members] for seed in seeds]

@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.data.vertical import intersection
+from dvfl.data.vertical import VerticalData, intersection
 from dvfl.errors import UserError
 from dvfl.parties.faults import NO_FAULTS
 from dvfl.parties.operations import Activation
@@ -66,9 +66,8 @@ class FedVS(EndToEnd):
         device: torch.device | str = "cpu",
     ) -> None:
         given = ReplicaData(with_common_labels(data), len(seeds))
-        if not given.shared:
-            raise ValueError("fedvs: the scales of the code are agreed for one data set; a stack cannot have several")
-        data = intersection(given.first)
+        self._each = [intersection(one) for one in given.distinct()]
+        data = self._each[0]
         guests = len(data.guests)
         each = [settings] * len(seeds) if isinstance(settings, FedVSSettings) else list(settings)
         each = [replace(one, w_g=one.w_g or guests * WIDTH) for one in each]
@@ -80,14 +79,28 @@ class FedVS(EndToEnd):
             raise UserError(
                 f"segments {self.segments}: at most {data.rows}, the training rows of {data.name}, is right"
             )
-        columns = [self.agreement.columns(torch.from_numpy(guest.train)) for guest in data.guests]
+        columns = [
+            [self.agreement.columns(torch.from_numpy(one.guests[guest].train)) for one in self._each]
+            for guest in range(guests)
+        ]
         latent = max(1, (each[0].w_g or 0) // guests)
-        self.coding = coded(self.agreement, [guest.name for guest in data.guests], columns, latent, device)
-        rounded = [self.coding.rounded(own, guest) for guest, own in enumerate(columns)]
-        tables = [replace(guest, train=own.numpy()) for guest, own in zip(data.guests, rounded, strict=True)]
+        # Replicas with data of their own share one code, in which the longest row of all fits; each rounds for itself.
+        names, longest = [guest.name for guest in data.guests], [torch.cat(own) for own in columns]
+        self.coding = coded(self.agreement, names, longest, latent, device)
+        self._own_codings = [coded(self.agreement, names, one, latent, device) for one in zip(*columns, strict=True)]
+        rounded = [
+            [coding.rounded(one, guest) for coding, one in zip(self._own_codings, own, strict=True)]
+            for guest, own in enumerate(columns)
+        ]
         algorithm = CodedRounds(self.coding, rounded)
+        coded_data = [self._with_tables(number, rounded) for number in range(len(self._each))]
         super().__init__(
-            replace(data, guests=tuple(tables)), each, seeds, algorithm=algorithm, faults=faults, device=device
+            coded_data[0] if given.shared else coded_data,
+            each,
+            seeds,
+            algorithm=algorithm,
+            faults=faults,
+            device=device,
         )
         self.data = data  # as it was given: reports and resumed runs know it so
         self.clients, self.server = algorithm.clients, algorithm.server
@@ -152,18 +165,28 @@ class FedVS(EndToEnd):
         for group in self.model.groups:
             each = []
             for guest in group.members:
-                own = self.agreement.columns(torch.from_numpy(self.data.guests[guest].test))
-                own = torch.nn.functional.pad(self.coding.rounded(own, guest), (0, 0, 0, filled - rows))
-                each.append(shared(self.coding, own, bits(self.seeds[0], "test columns", guest), self.device))
-            shares.append(torch.stack(each, 1).flatten(0, 1))  # (clients x members, coded rows, columns)
+                each.append(torch.stack([self._test_shares(guest, one, filled) for one in range(len(self._each))]))
+            shares.append(torch.stack(each, 2).flatten(1, 2))  # (data, clients x members, coded rows, columns)
         weights = self.clients.share_weights(-1 - self.settings.epochs)
         sums = []
         for start in range(0, filled // self.segments, self._rows_at_once()):
-            pieces = [share[:, start : start + self._rows_at_once()] for share in shares]
+            pieces = [share[:, :, start : start + self._rows_at_once()] for share in shares]
             inputs = [piece.expand(replicas, -1, -1, -1).flatten(0, 1) for piece in pieces]
             decoded = self.server.decode(self.clients.answer(weights, inputs), self._decoding)
             sums.append(decoded.unflatten(1, (self.segments, -1)))
         return torch.cat(sums, 2).flatten(1, 2)[:, :rows]
+
+    def _with_tables(self, number: int, rounded: Sequence[Sequence[Tensor]]) -> VerticalData:
+        """One of the data, with the columns that its guests share in place of their own."""
+        one = self._each[number]
+        tables = [replace(guest, train=own[number].numpy()) for guest, own in zip(one.guests, rounded, strict=True)]
+        return replace(one, guests=tuple(tables))
+
+    def _test_shares(self, guest: int, number: int, filled: int) -> Tensor:
+        """Every client's share of a guest's test rows: (clients, coded rows, columns)."""
+        own = self.agreement.columns(torch.from_numpy(self._each[number].guests[guest].test))
+        own = torch.nn.functional.pad(self._own_codings[number].rounded(own, guest), (0, 0, 0, filled - len(own)))
+        return shared(self.coding, own, bits(self.seeds[number], "test columns", guest), self.device)
 
     @property
     def _decoding(self) -> Tensor:
@@ -182,7 +205,7 @@ class CodedRounds:
     summed, apart = True, False
     repeated: NDArray[np.int64] | None = None
 
-    def __init__(self, coding: Coding, columns: Sequence[Tensor]) -> None:
+    def __init__(self, coding: Coding, columns: Sequence[Sequence[Tensor]]) -> None:
         self._coding, self._columns = coding, columns
         self._known: dict[tuple[int, ...], NDArray[np.int64]] = {}
 

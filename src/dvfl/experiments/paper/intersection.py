@@ -6,13 +6,14 @@ from dvfl.experiments.results import Results
 
 LABELLED = (128, 256, 512, 1024)
 _EPOCHS = 160  # of the owner and of SplitNN here, by the paper's appendix
+_STEPS = {"dvfl": ("owner_epochs", 600, 512), "splitnn-wait": ("epochs", 3000, 64)}  # without copies: rounds and batch
 
 
 def _cells(preset: str) -> list[Planned]:
     changes: dict[str, Change] = {}
     if preset == "paper":
         changes = {"dvfl": (("owner_epochs", _EPOCHS),), "splitnn-wait": (("epochs", _EPOCHS),)}
-    return [
+    cells = [
         Planned(
             name,
             {"labelled": labelled},
@@ -23,12 +24,28 @@ def _cells(preset: str) -> list[Planned]:
         for name in ("dvfl", "splitnn-wait", "svm")
         for labelled in LABELLED
     ]
+    return cells if preset == "paper" else [*cells, *_without_copies()]
+
+
+def _without_copies() -> list[Planned]:
+    """`tuned` without the copies of labelled rows, for as many rounds as such few rows take."""
+    return [
+        Planned(
+            name,
+            {"labelled": labelled, "copies": 0},
+            change=(("copies", 0), (epochs, -(-rounds // -(-labelled // batch)))),
+            source=Source(labelled=labelled),
+        )
+        for name, (epochs, rounds, batch) in _STEPS.items()
+        for labelled in LABELLED
+    ]
 
 
 def _remarks(results: Results) -> list[str]:
     copied = [
         "Preset tuned: dvfl and splitnn-wait both train on labelled rows and on copies of them, which guests warp alike"
-        " by a key that they share; the support vector machine has the rows alone."
+        " by a key that they share; the support vector machine has the rows alone. Rows without copies are those of a"
+        " federation whose guests do not know which rows are labelled, or have no images."
     ]
     return [
         *(copied if results.preset == "tuned" else []),
@@ -45,7 +62,7 @@ EXPERIMENT = Experiment(
     10,
     _cells,
     Grid(
-        row=lambda cell: cell.strategy,
+        row=lambda cell: f"{cell.strategy}, no copies" if "copies" in cell.condition else cell.strategy,
         column=lambda cell: str(cell.condition["labelled"]),
         corner="strategy",
         axis="labelled rows",
@@ -59,6 +76,14 @@ EXPERIMENT = Experiment(
             (other, {"labelled": labelled}),
         )
         for other in ("splitnn-wait", "svm")
+        for labelled in LABELLED
+    )
+    + tuple(
+        Contrast(
+            f"dvfl against splitnn-wait, no copies, {labelled} labels",
+            ("dvfl", {"labelled": labelled, "copies": 0}),
+            ("splitnn-wait", {"labelled": labelled, "copies": 0}),
+        )
         for labelled in LABELLED
     ),
     _remarks,
