@@ -2,6 +2,8 @@
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from dvfl.experiments.blocks import BlockFolder, Outcome, Training, Watch, plain
 from dvfl.experiments.declared import Source
 from dvfl.experiments.sources import Sources
 from dvfl.experiments.worker_pool import WorkerPool
-from dvfl.experiments.workers import Block, Finished, ThisProcess, Workers, attempt, complete, outcome
+from dvfl.experiments.workers import Beside, Block, Finished, ThisProcess, Workers, attempt, complete, outcome
 
 FEW = (("epochs", 2),)
 DIGITS = Source("digits")
@@ -125,3 +127,32 @@ def test_without_ray_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "ray", None)  # as good as not installed
     assert main(["reproduce", "table1", "--ray", "auto", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "dvfl: ray not installed; pip install 'dvfl[ray]' is right\n"
+
+
+def test_what_is_finished_beside_can_be_fetched_as_it_comes_and_in_the_end() -> None:
+    gate = threading.Event()
+
+    def finished() -> Iterator[Finished]:
+        yield (), [], 1.0
+        gate.wait(10)
+        yield (), [], 2.0
+
+    beside = Beside(finished())
+    first: list[Finished] = []
+    while not first:
+        first += beside.ready()
+    assert [seconds for _, _, seconds in first] == [1.0] and not list(beside.ready())
+    gate.set()
+    assert [seconds for _, _, seconds in beside.all()] == [2.0]
+
+
+def test_what_goes_wrong_beside_is_raised_in_the_end() -> None:
+    def finished() -> Iterator[Finished]:
+        yield (), [], 1.0
+        raise RunFailed("died")
+
+    beside = Beside(finished())
+    found: list[Finished] = []
+    with pytest.raises(RunFailed, match="died"):
+        found += beside.all()
+    assert not list(beside.ready())

@@ -124,6 +124,7 @@ class _Worker:
 
 def _serve(line: Connection, threads: int) -> None:
     """What a worker does until nobody asks for more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where a thread started it, which could not have it inherit that
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     with suppress(EOFError, OSError):

@@ -2,6 +2,8 @@
 
 import os
 import platform
+import queue
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -110,14 +112,55 @@ class ThisProcess:
         from dvfl.experiments.worker_pool import WorkerPool
 
         alone = [block for block in todo if block[0].strategy in REFERENCES]
+        beside: Beside | None = None
         if len(alone) > 1:  # each takes one core, and the others are free
             count = min(len(alone), os.cpu_count() or 1)
-            for block, outcomes, seconds in WorkerPool(count, "cpu").finished(alone, work, watcher):
-                yield block, outcomes, seconds / count
+            made = WorkerPool(count, "cpu").finished(alone, work, watcher)
+            shared = ((block, outcomes, seconds / count) for block, outcomes, seconds in made)
+            if self.device == "cpu":
+                yield from shared
+            else:  # a GPU leaves the cores to them meanwhile
+                beside = Beside(shared)
         rest = todo if len(alone) < 2 else [block for block in todo if block[0].strategy not in REFERENCES]
         for number, block in enumerate(rest):
             watcher.block(block, number + 1, len(rest))
             yield block, *_train(work, block, watcher.epoch)
+            if beside is not None:
+                yield from beside.ready()
+        if beside is not None:
+            yield from beside.all()
+
+
+class Beside:
+    """Blocks that are finished in a thread of their own, to be fetched now and then."""
+
+    def __init__(self, finished: Iterator[Finished]) -> None:
+        self._done: queue.SimpleQueue[Finished | Exception | None] = queue.SimpleQueue()  # None: that was all
+        threading.Thread(target=self._collect, args=(finished,), daemon=True).start()
+
+    def ready(self) -> Iterator[Finished]:
+        """What is there by now."""
+        while not self._done.empty():
+            one = self._done.get()
+            if one is None or isinstance(one, Exception):
+                self._done.put(one)
+                return
+            yield one
+
+    def all(self) -> Iterator[Finished]:
+        """The rest, as it comes; raises what went wrong."""
+        while (one := self._done.get()) is not None:
+            if isinstance(one, Exception):
+                raise one
+            yield one
+
+    def _collect(self, finished: Iterator[Finished]) -> None:
+        try:
+            for one in finished:
+                self._done.put(one)
+            self._done.put(None)
+        except Exception as error:
+            self._done.put(error)
 
 
 def machine(device: str) -> dict[str, Any]:
