@@ -2,8 +2,8 @@
 
     python benchmarks/federation_intersection.py --data-dir DIR [--labelled 1024] [--preset paper] [--out FILE]
 
-MNIST, four guests, four hosts. So many training rows are labelled and known to all; each guest has an equal share of the
-rest that nobody else has (14,744 rows with 1,024 labels). Every party has its rows in an order of its own, and real
+MNIST, four guests, four hosts. So many training rows are labelled and known to all; each guest has an equal share of
+the rest that nobody else has (14,744 rows with 1,024 labels). Every party has its rows in an order of its own, and real
 parties align the ids (`dvfl federation init --labelled N` and `up`). The simulator trains on the same rows by the same
 preset, SplitNN on the labelled rows alone. Prints JSON.
 """
