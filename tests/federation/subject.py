@@ -76,6 +76,7 @@ def training_plan(guests: list[str], hosts: list[str], size: Size, **change: Any
         "guest_dropout": 0.1,
         "slots": size.rows,
         "encode_slots": size.test_rows,
+        "rows": size.rows,
         "quorum_hosts": 1,
         "quorum_guests": 1,
         "stall_s": 20.0,

@@ -31,6 +31,7 @@ from dvfl.federation.settings import (
     GuestFile,
     OwnerData,
     OwnerFile,
+    Slots,
     read_federation,
     read_owner,
 )
@@ -76,7 +77,7 @@ def test_without_guests_or_hosts_no_run_can_begin(clinics: Clinics, there: list[
     for party in there:
         clinics.enter(party)
     with pytest.raises(UserError, match=r"no (hosts|guests) yet; the run can begin when dvfl admit has entered them"):
-        read_federation(clinics.owner).plan("0" * 32, 1, 0)
+        read_federation(clinics.owner).plan("0" * 32, Slots(1))
 
 
 def test_the_keys_of_an_owner_are_never_overwritten(clinics: Clinics) -> None:
@@ -286,7 +287,7 @@ def owner_party(clinics: Clinics) -> OwnerParty:
         labels,
         None,
         HEAD.settings(),
-        federation.plan("0" * 32, ROWS, TESTED),
+        federation.plan("0" * 32, Slots(ROWS, TESTED)),
         read_plan_key(key_path(clinics.owner, "plan")),
         DiskStorage(clinics.owner / "state"),
         collect_deadline_s=60,

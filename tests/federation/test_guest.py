@@ -13,6 +13,7 @@ from dvfl.errors import UserError
 from dvfl.federation.guest import Fenced, GuestParty
 from dvfl.federation.plan import Plan, PlannedGuest, sign
 from dvfl.federation.wire import Encodings, Welcome
+from dvfl.parties.learner import Sgd
 
 
 def made_plan(**change: Any) -> Plan:
@@ -198,3 +199,10 @@ def test_it_counts_a_host_as_ready_once_that_has_the_plan_and_knows_it() -> None
     ):
         guest.welcomed("host-1", answer)
         assert guest.hosts["host-1"].ready is ready
+
+
+def test_a_guest_whose_training_diverges_ends_and_says_what_to_change() -> None:
+    guest = made()
+    guest.welcomed("host-1", welcome(made_plan(guest_rule=Sgd(1e12))))
+    with pytest.raises(UserError, match=r"guest-1: its training diverged; a lower rate in \[training.guest\]"):
+        trained(guest)

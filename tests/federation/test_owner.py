@@ -246,3 +246,16 @@ def test_the_result_has_the_fields_of_a_training_and_every_partys_counters() -> 
     assert set(found["parties"]) == {"guest-1", "guest-2", "guest-3", "host-1", "host-2", "owner"}
     assert found["parties"]["guest-1"]["messages_sent"] == 30
     assert found["parties"]["host-1"]["resumed_from_epoch"] == 2
+
+
+def test_a_loss_that_is_no_number_is_left_out_and_saved_all_the_same() -> None:
+    storage = MemoryStorage()
+    owner = collected(collecting(storage))
+    owner.settle(now_ms=2)
+    owner.train(now_ms=3)
+    assert owner._training is not None
+    owner._training.loss = float("nan")
+    assert owner.loss is None
+    owner.save()
+    saved = storage.load()
+    assert saved is not None and saved.values["loss"] is None

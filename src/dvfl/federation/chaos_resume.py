@@ -40,6 +40,6 @@ def saved_epoch(folder: Path) -> int:
             return int(values["epoch"])
         if values["plan"]:
             plan = json.loads(values["plan"])["plan"]
-            iterations: int = -(-plan["slots"] // plan["batch"])
+            iterations: int = -(-plan["rows"] // plan["batch"])
             return int(values["steps"]) // iterations
     return 0

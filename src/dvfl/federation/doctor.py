@@ -41,6 +41,7 @@ from dvfl.federation.settings import (
     GuestFile,
     HostFile,
     OwnerFile,
+    Slots,
     read_federation,
     read_guest,
     read_host,
@@ -247,12 +248,12 @@ def _aligned(patient: Patient) -> bool:
 
 def _plan(patient: Patient, file: OwnerFile) -> str:
     if _aligned(patient) and Aligned.read(patient.folder) is None:
-        patient.federation.plan("0" * 32, 1, 0)
+        patient.federation.plan("0" * 32, Slots(1))
         return "a run can begin: dvfl owner aligns first"
     slots = slot_count(patient.folder, patient.federation, file)
     if slots.training < 1:
         raise UserError(f"{patient.folder / PARTY}: [slots] training = 0; how many rows alignment gave a slot is right")
-    patient.federation.plan("0" * 32, slots.training, slots.encode_only)
+    patient.federation.plan("0" * 32, slots)
     saved = saved_values(patient.folder / "state")
     return "a run is under way" if saved else "a run can begin: dvfl owner makes its plan"
 

@@ -3,6 +3,7 @@
 It has no socket, clock, disk or randomness of its own: a service, or a simulated world, passes them in.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,12 +11,17 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from numpy.typing import NDArray
 
-from dvfl.errors import RunFailed
+from dvfl.errors import RunFailed, UserError
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest_training import GuestTraining, Rows
 from dvfl.federation.plan import BadPlan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import Encodings, Hello, Sweep, Welcome
+
+
+def diverged(name: str, role: str) -> str:
+    """What a party says whose loss is no number any more."""
+    return f"{name}: its training diverged; a lower rate in [training.{role}] of federation.toml is right, in a new run"
 
 
 class Fenced(RunFailed):
@@ -125,6 +131,8 @@ class GuestParty:
         epoch = self.epoch + 1
         slots, codes, losses = self._training.rounds(self.epoch, self.iteration)
         self._loss += float(np.sum(losses))
+        if not math.isfinite(self._loss):
+            raise UserError(diverged(self.name, "guest"))
         self.iteration += len(losses)
         last = self.iteration - 1
         if self.iteration == self._training.iterations:

@@ -3,13 +3,16 @@
 It has no socket, clock, disk or randomness of its own: a service, or a simulated world, passes them in.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from dvfl.errors import UserError
 from dvfl.federation.dropping import Dropped
+from dvfl.federation.guest import diverged
 from dvfl.federation.host_training import HostTraining
 from dvfl.federation.plan import BadPlan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
@@ -102,7 +105,7 @@ class HostParty:
         if self.signed is None:
             return 0
         plan = self.signed.plan
-        iterations = plan.host_steps // plan.host_epochs
+        iterations = plan.host_iterations
         return max(
             (
                 max(0, min(known.epoch, plan.guest_epochs) // plan.period - 1) * iterations
@@ -181,6 +184,8 @@ class HostParty:
         """Makes so many steps."""
         assert self._training is not None
         self.loss = self._training.steps(self.steps, count)
+        if not math.isfinite(self.loss):
+            raise UserError(diverged(self.name, "host"))
         self.steps += count
 
     def settle(self, *, now_ms: int) -> None:

@@ -58,4 +58,4 @@ def slot_count(folder: Path, federation: Federation, party: OwnerFile) -> Slots:
     aligned = Aligned.read(folder)
     if aligned is None:
         raise UserError(f"{folder}: nothing is aligned yet; dvfl align or dvfl owner does it")
-    return Slots(aligned.training, aligned.encode_only + aligned.reserve)
+    return Slots(aligned.training, aligned.encode_only + aligned.reserve, aligned.rows)

@@ -3,6 +3,7 @@
 It has no socket, clock, disk or randomness of its own: a service, or a simulated world, passes them in.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -95,7 +96,9 @@ class OwnerParty:
 
     @property
     def loss(self) -> float | None:
-        return self._training.loss if self._training and self._training.epoch else None
+        """Of the last epoch; None before there is one, and where it is no number any more."""
+        loss = self._training.loss if self._training and self._training.epoch else math.nan
+        return loss if math.isfinite(loss) else None
 
     @property
     def epochs(self) -> int:

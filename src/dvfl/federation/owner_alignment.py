@@ -36,6 +36,7 @@ class Aligned:
 
     way: str
     rounds: int  # that are over: 1, and one for each delta
+    rows: int  # training rows of the guest that has most
     training: int  # slots
     encode_only: int
     reserve: int  # slots that nobody has yet
@@ -144,6 +145,7 @@ class OwnerAlignment:
         aligned = Aligned(
             way=self._federation.alignment.way,
             rounds=1 if before is None else before.rounds + 1,
+            rows=int(result.presence[: result.training].sum(0).max()),
             training=result.training,
             encode_only=result.encode_only,
             reserve=result.reserve,

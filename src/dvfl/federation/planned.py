@@ -52,6 +52,7 @@ class Plan:
     host_schedule: Schedule
     guest_noise: float
     guest_dropout: float
+    rows: int  # training rows of the guest that has most: a host's epoch is as long as that guest's
     slots: int  # of training rows, from 0
     encode_slots: int  # further ones that are only ever encoded, numbered from `slots`
     quorum_hosts: int
@@ -71,9 +72,14 @@ class Plan:
         return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h)
 
     @property
+    def host_iterations(self) -> int:
+        """Steps of a host's epoch."""
+        return -(-self.rows // self.batch)
+
+    @property
     def host_steps(self) -> int:
         """A host's budget."""
-        return self.host_epochs * -(-self.slots // self.batch)
+        return self.host_epochs * self.host_iterations
 
     @property
     def all_slots(self) -> int:
@@ -150,6 +156,7 @@ _WHOLE = {  # least and most
     "guest_epochs": (1, _MOST),
     "period": (1, _MOST),
     "host_epochs": (1, _MOST),
+    "rows": (1, _MOST),
     "slots": (1, _MOST),
     "encode_slots": (0, _MOST),
     "quorum_hosts": (1, _MOST),

@@ -243,13 +243,12 @@ def _opened_owner(
 ) -> OwnerParty:
     """The owner on its labels."""
     labels, test = owner_labels(folder, federation, party)
-    count = slot_count(folder, federation, party)
     return OwnerParty(
         party.party,
         labels,
         test,
         party.head.settings(),
-        federation.plan(secrets.token_hex(16), count.training, count.encode_only),
+        federation.plan(secrets.token_hex(16), slot_count(folder, federation, party)),
         key,
         storage,
         collect_deadline_s=party.collect_s,
@@ -318,9 +317,13 @@ def _host_status(host: HostParty, connection: Connection, now_ms: int) -> dict[s
     status: dict[str, Any] = {"party": host.name, "role": "host", "state": host.state, "restarts": host.restarts}
     if host.signed is not None:
         plan = host.signed.plan
-        iterations = plan.host_steps // plan.host_epochs
         ages = {name: (now_ms - g.arrived_ms) / 1000 if g.arrived_ms else None for name, g in host.guests.items()}
-        status |= {"epoch": host.steps // iterations, "epochs": plan.host_epochs, "loss": host.loss, "ages_s": ages}
+        status |= {
+            "epoch": host.steps // plan.host_iterations,
+            "epochs": plan.host_epochs,
+            "loss": host.loss,
+            "ages_s": ages,
+        }
     return {**status, **host.counts, **_traffic([connection])}
 
 

@@ -12,9 +12,8 @@ def result(owner: OwnerParty, about: dict[str, str], seconds: dict[str, float]) 
     plan, score = owner.plan, owner.score
     regression = owner.classes is None
     accuracy = None if regression or score is None else round(score, 4)
-    iterations = -(-plan.slots // plan.batch)
     latent = sum(plan.sizes.guest_latent) / len(plan.guests)
-    sent = plan.guest_epochs // plan.period * iterations * plan.batch * latent * _FLOAT32 / 1e6
+    sent = plan.guest_epochs // plan.period * plan.host_iterations * plan.batch * latent * _FLOAT32 / 1e6
     waits = [owner.longest_wait_s]
     for status in owner.statuses.values():
         waits += [status.longest_wait_s, *(guest.longest_wait_s for guest in status.guests.values())]
@@ -48,7 +47,6 @@ def _parties(owner: OwnerParty) -> dict[str, dict[str, int]]:
         seen = [status.guests[guest.name] for status in owner.statuses.values() if guest.name in status.guests]
         newest = max(seen, key=lambda one: (one.restarts, one.messages_sent), default=None)
         parties[guest.name] = {name: getattr(newest, name) if newest else 0 for name in names}
-    iterations = -(-owner.plan.slots // owner.plan.batch)
     for host in owner.plan.hosts:
         status = owner.statuses.get(host)
         parties[host] = {
@@ -56,7 +54,7 @@ def _parties(owner: OwnerParty) -> dict[str, dict[str, int]]:
             "messages_sent": owner.collected[host].chunks if host in owner.collected else 0,
             "messages_received": status.messages_received if status else 0,
             "messages_dropped": status.messages_dropped if status else 0,
-            "resumed_from_epoch": status.resumed_from_step // iterations if status else 0,
+            "resumed_from_epoch": status.resumed_from_step // owner.plan.host_iterations if status else 0,
         }
     own = {"restarts": owner.restarts, **owner.counts, "resumed_from_epoch": owner.resumed_from_epoch}
     return {**parties, owner.name: own}

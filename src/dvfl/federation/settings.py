@@ -95,6 +95,15 @@ class Deadlines:
 
 
 @dataclass(frozen=True)
+class Slots:
+    """How many slots there are, where they are given and not drawn by alignment."""
+
+    training: int
+    encode_only: int = 0
+    rows: int | None = None  # training rows of the guest that has most; None: it has all of them
+
+
+@dataclass(frozen=True)
 class Alignment:
     """How ids become slots (docs/alignment.md)."""
 
@@ -136,7 +145,7 @@ class Federation:
         except ValueError:
             raise UserError(f"{FEDERATION}: plan_key is no Ed25519 public key in hexadecimal") from None
 
-    def plan(self, run: str, slots: int, encode_slots: int) -> Plan:
+    def plan(self, run: str, slots: Slots) -> Plan:
         """The plan of a new run."""
         if not self.guests or not self.hosts:
             who = "hosts" if self.guests else "guests"
@@ -166,8 +175,9 @@ class Federation:
             host_schedule=t.host_schedule,
             guest_noise=t.guest_noise,
             guest_dropout=t.guest_dropout,
-            slots=slots,
-            encode_slots=encode_slots,
+            rows=slots.training if slots.rows is None else slots.rows,
+            slots=slots.training,
+            encode_slots=slots.encode_only,
             quorum_hosts=self.quorum.hosts,
             quorum_guests=self.quorum.guests,
             stall_s=self.deadlines.stall_s,
@@ -252,14 +262,6 @@ class OwnerHead:
             self.patience,
             self.hidden,
         )
-
-
-@dataclass(frozen=True)
-class Slots:
-    """How many slots there are, where they are given and not drawn by alignment."""
-
-    training: int
-    encode_only: int = 0
 
 
 @dataclass(frozen=True)
