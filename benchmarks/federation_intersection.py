@@ -17,11 +17,14 @@ from typing import Any
 
 from federation_accuracy import dvfl
 
+from dvfl.cli.preset_settings import for_real_parties
 from dvfl.data.outages import read_outages
 from dvfl.experiments.blocks import Training, run
 from dvfl.experiments.declared import Change, Source
 from dvfl.experiments.sources import Sources
 from dvfl.files import write_json
+from dvfl.strategies.presets import preset as preset_of
+from dvfl.strategies.settings import Settings
 
 HOSTS = 4
 OWNER_EPOCHS = {"paper": 160}  # of the owner and of SplitNN here, by the paper's appendix
@@ -33,6 +36,14 @@ def simulated(strategy: str, labelled: int, preset: str, seed: int, change: Chan
     outcome = run([training], preset, Sources(data_dir, None), "cpu", read_outages)[0]
     assert outcome.accuracy is not None
     return outcome.accuracy
+
+
+def as_real_parties(labelled: int, seed: int, data_dir: Path | None) -> Change:
+    """What real parties do otherwise than the simulator by preset tuned."""
+    s = preset_of("tuned", Sources(data_dir, None).data(Source(labelled=labelled), seed))
+    assert isinstance(s, Settings)
+    own = for_real_parties(s)
+    return tuple((name, getattr(own, name)) for name in vars(s) if getattr(own, name) != getattr(s, name))
 
 
 def federated(labelled: int, preset: str, seed: int, data_dir: Path | None, folder: Path) -> dict[str, Any]:
@@ -69,8 +80,11 @@ def main() -> None:
     labelled, preset, seed, data_dir = arguments.labelled, arguments.preset, arguments.seed, arguments.data_dir
     epochs = OWNER_EPOCHS.get(preset)
     changes: dict[str, Change] = {
-        "dvfl": (("owner_epochs", epochs),) if epochs else (("copies", 0), ("owner_epochs", 300)),
-        "splitnn-wait": (("epochs", epochs),) if epochs else (("copies", 0), ("epochs", 188)),
+        "dvfl": (("owner_epochs", epochs),) if epochs else as_real_parties(labelled, seed, data_dir),
+        # As in the row without copies of `dvfl reproduce intersection`.
+        "splitnn-wait": (("epochs", epochs),)
+        if epochs
+        else (("copies", 0), ("epochs", -(-3000 // -(-labelled // 64)))),
     }
     found: dict[str, Any] = {"labelled": labelled, "preset": preset, "seed": seed}
     with TemporaryDirectory() as name:

@@ -61,6 +61,7 @@ def training_plan(guests: list[str], hosts: list[str], size: Size, **change: Any
         "rule": "table",
         "w_g": 4 * len(guests),
         "w_h": 6,
+        "guest_hidden": None,
         "guest_objective": "reconstruction",
         "host_objective": "reconstruction",
         "temperature": 0.5,

@@ -15,6 +15,7 @@ from dvfl.federation.plan import PHASES, BadPlan, Phase, Plan, PlannedGuest, Sig
 from dvfl.federation.wire import Tell, Welcome, decode, encode
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
+from dvfl.parties.warps import Strip
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -27,6 +28,7 @@ PLAN = Plan(
     rule="table",
     w_g=None,
     w_h=12,
+    guest_hidden=None,
     guest_objective="reconstruction",
     host_objective="simclr",
     temperature=0.5,
@@ -89,7 +91,7 @@ def test_the_hash_does_not_depend_on_the_order_of_fields() -> None:
 
 def test_the_hash_is_that_of_sorted_json_without_spaces() -> None:
     # Other versions must find the same hash; a change of this number is a change of the protocol.
-    assert PLAN.hash == "cc73f585eda892e7090c7b23a9007eae1b886d27da865399e1e497c8b7e03680"
+    assert PLAN.hash == "ce4f48c641779a3a219045b7c63a22453c6bb7de2d6b769bf381de42cf3acc0e"
 
 
 def test_a_whole_number_of_seconds_makes_the_same_plan() -> None:
@@ -100,7 +102,14 @@ def test_a_whole_number_of_seconds_makes_the_same_plan() -> None:
 @pytest.mark.parametrize("name", list(PLAN.to_dict()))
 def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
     others = {
-        **{"run": "f" * 32, "federation": "c" * 64, "rule": "mnist", "hosts": ("host-1", "host-9"), "w_g": 5},
+        **{
+            "run": "f" * 32,
+            "federation": "c" * 64,
+            "rule": "mnist",
+            "hosts": ("host-1", "host-9"),
+            "w_g": 5,
+            "guest_hidden": 7,
+        },
         **{"guests": PLAN.guests[::-1], "guest_rule": Sgd(1e-3), "host_rule": Adam(1e-3)},
         **{
             "guest_schedule": "cosine",
@@ -373,3 +382,12 @@ def test_another_run_is_refused_until_the_known_one_is_retired() -> None:
         with pytest.raises(BadPlan, match="of another run"):
             newer(signed(phase, 4), signed("train", 5, NEXT_RUN))
     assert newer(signed("retired", 4), signed("train", 1, NEXT_RUN)) == signed("train", 1, NEXT_RUN)
+
+
+def test_a_strip_comes_back_and_must_fit_its_guest() -> None:
+    guests = (PlannedGuest("guest-1", 14, True, Strip(2, 7, 3, 9)), PlannedGuest("guest-2", 9, True))
+    plan = replace(PLAN, guests=guests)
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    for strip in (Strip(2, 8, 3, 9), Strip(2, 7, 8, 9), Strip(0, 7, 0, 9), (2, 7, 3, 9), [2, 7, 3, 9]):
+        with pytest.raises(UserError, match="strip of 'guest-1'"):
+            replace(PLAN, guests=(replace(guests[0], strip=strip), guests[1]))  # type: ignore[arg-type]

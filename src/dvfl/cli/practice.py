@@ -1,9 +1,8 @@
 """A practice federation: a data set's shares, a preset's settings, all folders."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from dvfl.cli.preset_settings import head_of, training_of
+from dvfl.cli.preset_settings import for_real_parties, head_of, training_of
 from dvfl.data import load
 from dvfl.data.vertical import fewer_rows, limited_intersection
 from dvfl.federation.founding import OWNER, Founding, found
@@ -29,12 +28,12 @@ def make_practice(
     data = fewer_rows(load(dataset, data_dir=data_dir, guests=guests), rows)
     if labelled is not None:
         data = limited_intersection(data, labelled, seed)
-    # Real guests know neither which rows are labelled nor what a picture is: nothing that rests on that.
-    s = preset_of(preset, replace(data, guests=tuple(replace(guest, image=None) for guest in data.guests)))
+    s = preset_of(preset, data)
     assert isinstance(s, Settings)
+    s = for_real_parties(s)
     names = [f"guest-{number + 1}" for number in range(len(data.guests))]
     entries = {
-        name: GuestEntry(guest.columns, "unit" if guest.unit else "standardise")
+        name: GuestEntry(guest.columns, "unit" if guest.unit else "standardise", guest.image and tuple(guest.image))
         for name, guest in zip(names, data.guests, strict=True)
     }
     check_practice(data)

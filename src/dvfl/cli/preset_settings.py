@@ -1,6 +1,7 @@
 """A preset as the settings of real parties, which know nothing of the simulator's."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dvfl.strategies.presets import preset as preset_of
 from dvfl.strategies.settings import Settings
 
 _RULE = "table"  # of sizes, for data that are not the paper's
+_FEW_HOST_EPOCHS, _FEW_HOST_WIDTH = 10, 512  # of hosts after guests that learn by SimCLR (docs/tuning.md)
 _SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks
 
 
@@ -45,6 +47,24 @@ def widths_of(preset: str, rule: str) -> Widths:
     return widths
 
 
+def for_real_parties(s: Settings) -> Settings:
+    """What real parties can do of a preset for few labels.
+
+    Guests do not know which rows are labelled, so there are no copies of those, and the owner goes through its rows as
+    often as it would have met them with copies. Hosts learn: one that passes on all it has would be no host.
+    """
+    if not s.copies:
+        return s
+    return replace(
+        s,
+        copies=0,
+        owner_epochs=s.owner_epochs * (1 + s.copies),
+        host_model="autoencoder",
+        host_epochs=_FEW_HOST_EPOCHS,
+        w_h=_FEW_HOST_WIDTH,
+    )
+
+
 def training_of(s: Settings, seed: int, rule: str) -> Training:
     """How guests and hosts train."""
     return Training(
@@ -62,6 +82,7 @@ def training_of(s: Settings, seed: int, rule: str) -> Training:
         s.guest_dropout,
         s.w_g,
         s.w_h,
+        s.guest_hidden,
         s.guest_objective,
         s.host_objective,
         s.temperature,
@@ -81,4 +102,5 @@ def head_of(s: Settings) -> OwnerHead:
         s.validation,
         s.patience,
         s.head,
+        s.smoothing,
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dvfl.errors import UserError
 from dvfl.federation.plan import Plan
-from dvfl.parties.augmentation import Augmentation, table_copies
+from dvfl.parties.augmentation import Augmentation, image_copies, table_copies
 from dvfl.parties.guest import Guest
 from dvfl.parties.networks import guest_objective
 from dvfl.parties.objectives import temperature_of
@@ -111,6 +111,9 @@ class GuestTraining:
 
     @cached_property
     def _copies(self) -> Augmentation:
+        strip = self._plan.guests[self._number].strip
+        if strip is not None:
+            return image_copies([strip], torch.device("cpu"))
         return table_copies(self._table.width, self._batch, torch.device("cpu"))
 
     def _open(self, epoch: int) -> None:

@@ -35,6 +35,7 @@ class OwnerSettings:
     validation: float = 0.0  # part of the labelled rows held out for early stopping; 0 switches it off
     patience: int = 20
     head: tuple[int, ...] | None = None  # hidden widths; None: the sizing rule's
+    smoothing: float = 0.0  # of labels: this part of each is shared out among all classes
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ class OwnerTraining:
         self._settings, self._seed = settings, plan.seed
         widths = (plan.sizes.host_latent,) * len(plan.hosts)
         classes = len(labels.classes or ())
-        supervision = owner_supervision(plan.sizes, len(widths), sum(widths), classes, settings.head)
+        supervision = owner_supervision(
+            plan.sizes, len(widths), sum(widths), classes, settings.head, settings.smoothing
+        )
         first = Owner.init(supervision, widths, torch_generator(plan.seed, "owner"))[None]
         self.owner = Owner(supervision, widths, first, settings.rule)
         held = min(round(len(joint) * settings.validation), len(joint) - 1)

@@ -16,6 +16,7 @@ from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
 from dvfl.parties.sizes import Sizes, sizes
+from dvfl.parties.warps import Strip
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class PlannedGuest:
     name: str
     columns: int
     unit: bool  # all its values lie between 0 and 1
+    strip: Strip | None = None  # of which picture's pixels, where a row is a strip of one
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Plan:
     rule: str  # of dvfl.parties.sizes
     w_g: int | None
     w_h: int | None
+    guest_hidden: int | None  # width of each guest's hidden layer; None: the rule's
     guest_objective: ObjectiveName
     host_objective: ObjectiveName
     temperature: float  # of SimCLR
@@ -69,7 +72,7 @@ class Plan:
     @cached_property
     def sizes(self) -> Sizes:
         """The widths of all networks."""
-        return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h)
+        return sizes(self.rule, [guest.columns for guest in self.guests], self.w_g, self.w_h, self.guest_hidden)
 
     @property
     def host_iterations(self) -> int:
@@ -103,7 +106,8 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        plain["guests"], plain["hosts"] = [dict(vars(guest)) for guest in self.guests], list(self.hosts)
+        plain["guests"] = [_plain_guest(guest) for guest in self.guests]
+        plain["hosts"] = list(self.hosts)
         for name in ("guest_rule", "host_rule"):
             numbers = {key: float(value) for key, value in vars(plain[name]).items()}
             plain[name] = {"name": type(plain[name]).__name__.lower(), **numbers}
@@ -119,7 +123,7 @@ class Plan:
             if not isinstance(values.get(name), list):
                 _wrong(name, values.get(name), "a list")
             values[name] = tuple(values[name])
-        values["guests"] = tuple(_built(PlannedGuest, guest, "guests") for guest in values["guests"])
+        values["guests"] = tuple(_built(PlannedGuest, _with_strip(guest), "guests") for guest in values["guests"])
         for name in ("guest_rule", "host_rule"):
             values[name] = _rule(values.get(name), name)
         return _built(Plan, values, "all of it")
@@ -192,6 +196,7 @@ def _check_parties(plan: Plan) -> None:
         if not isinstance(guest, PlannedGuest) or not isinstance(guest.unit, bool):
             _wrong("guests", guest, "a name, a number of columns, and whether they are of unit range")
         _check_whole(f"columns of {guest.name!r:.80}", guest.columns, 1, _MOST)
+        _check_strip(guest)
     names: set[str] = set()
     for name in [*(guest.name for guest in plan.guests), *plan.hosts]:
         if not isinstance(name, str):
@@ -202,13 +207,42 @@ def _check_parties(plan: Plan) -> None:
         names.add(name)
 
 
+def _check_strip(guest: PlannedGuest) -> None:
+    strip = guest.strip
+    if strip is None:
+        return
+    if not isinstance(strip, Strip):
+        _wrong(f"strip of {guest.name!r:.80}", strip, "height, width, top and whole height of a picture")
+    for name, value in strip._asdict().items():
+        _check_whole(f"strip of {guest.name!r:.80}, {name}", value, int(name != "top"), _MOST)
+    if strip.height * strip.width != guest.columns or strip.top + strip.height > strip.whole:
+        _wrong(f"strip of {guest.name!r:.80}", tuple(strip), f"one of {guest.columns} pixels inside its picture")
+
+
+def _plain_guest(guest: PlannedGuest) -> dict[str, Any]:
+    """Without a strip where there is none: a plan may have a thousand guests, and has to fit into a message."""
+    plain = dict(vars(guest))
+    strip = plain.pop("strip")
+    return plain if strip is None else {**plain, "strip": list(strip)}
+
+
+def _with_strip(guest: Any) -> Any:
+    """What `_plain_guest` gave, the strip as a value."""
+    if not isinstance(guest, Mapping):
+        return guest
+    if "strip" not in guest:
+        return {**guest, "strip": None}
+    strip = guest["strip"]
+    return {**guest, "strip": Strip(*strip)} if isinstance(strip, list) and len(strip) == 4 else guest
+
+
 def _check_training(plan: Plan) -> None:
     for name, digits in (("run", 32), ("federation", 64)):
         if not isinstance(getattr(plan, name), str) or not re.fullmatch(f"[0-9a-f]{{{digits}}}", getattr(plan, name)):
             _wrong(name, getattr(plan, name), f"{digits} hexadecimal digits")
     for name, (least, most) in _WHOLE.items():
         _check_whole(name, getattr(plan, name), least, most)
-    for name in ("w_g", "w_h"):
+    for name in ("w_g", "w_h", "guest_hidden"):
         if getattr(plan, name) is not None:
             _check_whole(name, getattr(plan, name), 1, _MOST)
     for name, allowed in _NUMBERS.items():

@@ -18,6 +18,7 @@ from dvfl.federation.planned import canonical
 from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
+from dvfl.parties.warps import Strip
 
 FEDERATION, PARTY = "federation.toml", "party.toml"
 INVITATION, REQUEST = "invitation.toml", "request.toml"  # what a real federation begins with
@@ -52,6 +53,7 @@ class GuestEntry:
 
     columns: int  # after categories, dates and missing values were made numbers
     values: Literal["standardise", "unit"] = "standardise"  # unit: numbers from 0 to 1, taken as they are
+    strip: tuple[int, ...] | None = None  # pixels: height, width, rows of the picture above, rows of the picture
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Training:
     guest_dropout: float = 0.0
     w_g: int | None = None
     w_h: int | None = None
+    guest_hidden: int | None = None
     guest_objective: ObjectiveName = "reconstruction"
     host_objective: ObjectiveName = "reconstruction"
     temperature: float = 0.5
@@ -156,12 +159,14 @@ class Federation:
             federation=self.hash,
             seed=t.seed,
             guests=tuple(
-                PlannedGuest(name, entry.columns, entry.values == "unit") for name, entry in self.guests.items()
+                PlannedGuest(name, entry.columns, entry.values == "unit", _strip(name, entry))
+                for name, entry in self.guests.items()
             ),
             hosts=self.hosts,
             rule=t.rule,
             w_g=t.w_g,
             w_h=t.w_h,
+            guest_hidden=t.guest_hidden,
             guest_objective=t.guest_objective,
             host_objective=t.host_objective,
             temperature=t.temperature,
@@ -248,6 +253,7 @@ class OwnerHead:
     validation: float = 0.0
     patience: int = 20
     hidden: tuple[int, ...] | None = None
+    smoothing: float = 0.0
 
     def settings(self) -> OwnerSettings:
         return OwnerSettings(
@@ -261,6 +267,7 @@ class OwnerHead:
             self.validation,
             self.patience,
             self.hidden,
+            self.smoothing,
         )
 
 
@@ -275,6 +282,14 @@ class OwnerFile:
     data: OwnerData = OwnerData()
     collect_s: float = 300.0  # within which hosts must have given their encodings
     about: dict[str, str] = field(default_factory=dict)  # data set and preset, for the result
+
+
+def _strip(name: str, entry: GuestEntry) -> Strip | None:
+    if entry.strip is None:
+        return None
+    if len(entry.strip) != len(Strip._fields):
+        raise UserError(f"{FEDERATION}: strip of {name} = {list(entry.strip)}; {', '.join(Strip._fields)} are right")
+    return Strip(*entry.strip)
 
 
 def read_federation(folder: Path) -> Federation:
