@@ -30,7 +30,7 @@ _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
-_COMPARING_STEPS, _COPIES_STEPS, _SPLIT_COPIES_STEPS = 600, 600, 2000
+_COMPARING_STEPS, _COPIES_STEPS, _SPLIT_COPIES_STEPS = 600, 600, 4000
 _COPIES_HEAD = (512, 512)
 # Learning rate, dropout and guest noise of split networks in `tuned`: few updates want large rates, wrong ones small.
 _SPLIT = {
@@ -54,7 +54,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         **_SLOW,
         **_WIDE_CODES,
         "owner_epochs": 30,
-        "owner_rule": Sgd(0.04),
+        "owner_rule": Sgd(0.04, weight_decay=1e-2),
         "owner_dropout": 0.5,
     },
     "credit_card": {**_FEW_EPOCHS, "guest_noise": 0.0, "owner_rule": Sgd(0.02), "owner_dropout": 0.2},
@@ -64,7 +64,7 @@ _SPLIT_TABLES: dict[str, tuple[float, float, dict[str, Any]]] = {
     "handwritten": (4e-3, 1e-5, {"epochs": 20, "dropout": 0.5, "head": _WIDE}),
     "caltech7": (1.5e-3, 1e-5, {"epochs": 20, "dropout": 0.5, "head": _WIDE}),
     "parkinsons": (4e-3, 1e-3, {"epochs": 60, "dropout": 0.5, "guest_noise": 0.2}),
-    f"parkinsons{_BY_SUBJECT}": (1.5e-3, 1e-3, {"epochs": 30, "dropout": 0.5, "guest_noise": 0.2}),
+    f"parkinsons{_BY_SUBJECT}": (7e-4, 1e-2, {"epochs": 30, "dropout": 0.5, "guest_noise": 0.2}),
     "credit_card": (1.5e-3, 1e-5, {"epochs": 10, "dropout": 0.1, "guest_noise": 0.0}),
 }
 
