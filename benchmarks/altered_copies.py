@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tune import held_out
 
@@ -21,7 +22,7 @@ from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import Settings
 
 # Constants of dvfl.parties.warps, or settings.
-VARIANTS: list[dict[str, float | str]] = [
+VARIANTS: list[dict[str, Any]] = [
     {},
     {"_TURNED": 0.0},
     {"_STRETCHED": 0.0},

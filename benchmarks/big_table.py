@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,13 @@ def ids_of(numbers: np.ndarray) -> pa.Array:
 
 def measure(table: Path, slots: Path, folder: Path) -> dict[str, float]:
     """In a process of its own, so that its peak is of this alone."""
-    options = {"id_column": "id", "slots": slots, "prepared": folder / "table", "values": "standardise", "schema": None}
+    options: dict[str, Any] = {
+        "id_column": "id",
+        "slots": slots,
+        "prepared": folder / "table",
+        "values": "standardise",
+        "schema": None,
+    }
     before, start = peak(), time.perf_counter()
     open_table(table, **options)
     prepare, start = time.perf_counter() - start, time.perf_counter()

@@ -7,6 +7,7 @@ the column without faults, with their 95 % interval.
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from dvfl.data.outages import read_outages
@@ -45,7 +46,7 @@ def main() -> None:
     accuracy: dict[tuple[str, ...], dict[int, float | None]] = {faults: {} for faults in conditions}
     seconds = 0.0
     for block in blocks(wanted, "tuned", sources, arguments.device):
-        outcomes, spent = timed(lambda block=block: run(block, "tuned", sources, arguments.device, read_outages))
+        outcomes, spent = timed(partial(run, block, "tuned", sources, arguments.device, read_outages))
         seconds += spent
         for training, outcome in zip(block, outcomes, strict=True):
             accuracy[training.faults][training.seed] = outcome.accuracy

@@ -25,6 +25,7 @@ from dvfl.data.vertical import VerticalData, fewer_rows
 from dvfl.experiments.plain import PlainCoder, PlainOwner
 from dvfl.files import write_json
 from dvfl.parties.networks import guest_objective, host_objective, owner_supervision
+from dvfl.parties.objectives import Reconstruction
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import sizes
 from dvfl.strategies.presets import tuned
@@ -42,9 +43,11 @@ class PlainParties:
         self._guests = []
         for number, guest in enumerate(data.guests):
             objective = guest_objective(widths, number, guest.columns, unit=guest.unit)
+            assert isinstance(objective, Reconstruction)
             first = objective.init(torch_generator(0, "guest", number))
             self._guests.append(PlainCoder(objective, first, s.guest_rule))
         objective = host_objective(widths, sum(widths.guest_latent))
+        assert isinstance(objective, Reconstruction)
         first = objective.init(torch_generator(0, "host", 0))
         self._hosts = [PlainCoder(objective, first.clone(), s.host_rule) for _ in range(HOSTS)]
         inputs, classes = HOSTS * widths.host_latent, len(data.classes or ())

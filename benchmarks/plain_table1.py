@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from dvfl.experiments.bench_training import ROUNDS, bench_training, mnist_like
 from dvfl.experiments.plain import optimizer, sequential
+from dvfl.parties.mlp import Mlp
 from dvfl.strategies.dvfl import shape
 from dvfl.strategies.settings import SplitSettings
 from dvfl.strategies.split_model import SplitModel
@@ -31,7 +32,11 @@ class PlainSplit:
         self.data, settings = mnist_like(64 * 64), SplitSettings()
         model = SplitModel(shape(self.data), settings, [0], device, summed=summed, apart=True)
         self.summed = summed
-        self.guests = [sequential(group.net, group.learner.parameters[0]) for group in model.groups]
+        self.guests, self.latents = [], []
+        for group in model.groups:
+            assert isinstance(group.net, Mlp)  # FedVS alone has others
+            self.guests.append(sequential(group.net, group.learner.parameters[0]))
+            self.latents.append(group.net.out_width)
         self.host = sequential(model.head, model.host.parameters[0])
         modules = [*self.guests, self.host]
         self.optimizers = [optimizer(list(module.parameters()), settings.guest_rule) for module in modules]
@@ -45,7 +50,7 @@ class PlainSplit:
 
     def turns(self, rows: Tensor) -> None:
         """VAFL: one guest after the other, with what is held of the rest."""
-        held = [torch.zeros(len(rows), guest[-2].out_features, device=rows.device) for guest in self.guests]
+        held = [torch.zeros(len(rows), latent, device=rows.device) for latent in self.latents]
         for number, (guest, table) in enumerate(zip(self.guests, self.tables, strict=True)):
             code = guest(table[rows])
             self._learn(

@@ -117,12 +117,14 @@ def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: Vertica
                 seeds * len(conditions),
                 faults=[one for one in conditions for _ in seeds],
             )
+            assert isinstance(alone, Dvfl)
             while alone.phase != "owner":
                 alone.advance()
             ENCODERS[key] = [learner.parameters for learner in encoders(alone)]
         for learner, trained in zip(encoders(simulation), ENCODERS[key], strict=True):
             learner.parameters.copy_(trained.repeat(len(trials), 1))
-        simulation.guests.epoch, simulation.hosts.epoch = settings[0].guest_epochs, settings[0].host_epochs
+        own = simulation.settings
+        simulation.guests.epoch, simulation.hosts.epoch = own.guest_epochs, own.host_epochs
     simulation.run()
     return simulation.scores().reshape(len(trials), len(conditions), len(seeds))
 
@@ -169,8 +171,8 @@ def main() -> None:
             continue
         example = limited(read(trial["dataset"], *splits(trial)[0]), trial, 0)
         base = preset(trial["preset"], example, trial.get("strategy", "dvfl"))
-        settings = changed(base, trial.get("change", {}))
-        stacks.setdefault(alike(trial, settings), []).append((trial, settings))
+        wanted = changed(base, trial.get("change", {}))
+        stacks.setdefault(alike(trial, wanted), []).append((trial, wanted))
     shared = ""
     for stack in sorted(stacks.values(), key=lambda stack: json.dumps(before_owner(stack[0][1]))):
         if shared != (shared := json.dumps([stack[0][0]["dataset"], before_owner(stack[0][1])])):

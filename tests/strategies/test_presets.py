@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.data.vertical import GuestTable, Split, SplitRule, VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
 from dvfl.parties.warps import Strip
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import FedVSSettings, Settings, SplitSettings
+from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 
 def data(rule: str, rows: int, columns: int = 196, *, classes: bool = True) -> VerticalData:
@@ -132,10 +132,30 @@ def test_many_speech_columns_get_wide_encodings() -> None:
     assert (s.w_g, s.w_h) == (800, 320)
 
 
+def by(rule: SplitRule, strategy: str, table: str = "parkinsons") -> AnySettings:
+    return preset("tuned", replace(data(table, 600), split=Split(rule)), strategy)
+
+
+def test_who_is_scored_on_other_people_learns_for_a_shorter_time_and_more_slowly() -> None:
+    people, rows = by("subject", "dvfl"), by("random", "dvfl")
+    assert isinstance(people, Settings) and isinstance(rows, Settings)
+    assert people.owner_epochs < rows.owner_epochs and people.owner_rule.rate < rows.owner_rule.rate
+    assert (people.w_g, people.w_h, people.guest_rule) == (rows.w_g, rows.w_h, rows.guest_rule)
+    split, split_rows = by("subject", "splitnn-wait"), by("random", "splitnn-wait")
+    assert isinstance(split, SplitSettings) and isinstance(split_rows, SplitSettings)
+    assert split.epochs < split_rows.epochs and split.host_rule.rate < split_rows.host_rule.rate
+
+
+@pytest.mark.parametrize("strategy", ["dvfl", "splitnn-wait"])
+@pytest.mark.parametrize("table", ["table", "credit_card"])
+def test_a_split_by_subject_changes_nothing_where_none_was_tuned(strategy: str, table: str) -> None:
+    assert by("subject", strategy, table) == by("random", strategy, table)
+
+
 def test_credit_cards_are_learnt_in_few_epochs_from_all_their_values() -> None:
     s, split = (preset("tuned", data("credit_card", 24_000, 6), name) for name in ("dvfl", "splitnn-wait"))
-    assert (s.guest_epochs, s.host_epochs, s.owner_epochs, s.guest_noise) == (10, 20, 10, 0.0)
-    assert (split.epochs, split.guest_noise) == (10, 0.0)
+    assert (s.guest_epochs, s.host_epochs, s.owner_epochs, s.guest_noise) == (10, 20, 25, 0.0)
+    assert (split.epochs, split.guest_noise) == (20, 0.0)
 
 
 @pytest.mark.parametrize("rule", PAPERS_TABLES)
@@ -170,6 +190,7 @@ def test_few_labels_of_images_are_copied_and_learned_in_about_as_many_steps(labe
     assert s.guest_objective == "simclr" and s.copies == split.copies > 0
     steps = s.owner_epochs * -(-labels * (1 + s.copies) // s.batch)
     assert 600 <= steps < 700
+    assert 600 <= s.guest_epochs * -(-15_000 // s.batch) < 630
     assert preset("tuned", few(labels, 15_000, images=True), "fedonce").copies == s.copies
 
 
