@@ -187,7 +187,7 @@ def check(people: NDArray[np.bool_], guests: dict[str, Guest], owner: Owner, way
         assert slots is not None
         for part, is_test in ((slots.train, False), (slots.test, True)):
             slot[people[:, place] & (tests == is_test), place] = part
-    known = people[:, :-1].any(axis=1)
+    known: NDArray[np.bool_] = np.asarray(people[:, :-1].any(axis=1))
     shared = known if way == "union" else known & labelled  # a star matches nobody whom the owner does not have
     alone = people[:, :-1] & ~shared[:, None]
     highest = slot.max(axis=1)
