@@ -50,8 +50,9 @@ def main() -> None:
         seconds += spent
         for training, outcome in zip(block, outcomes, strict=True):
             accuracy[training.faults][training.seed] = outcome.accuracy
-    command = f"python benchmarks/disturbances.py --dataset {arguments.dataset} --seeds {arguments.seeds}"
-    lines = ["# What late and wrong messages cost DVFL", "", f"`{command} --device {arguments.device} --out DIR`", ""]
+    words = f"--dataset {arguments.dataset} --seeds {arguments.seeds} --device {arguments.device}"
+    command = f"python benchmarks/disturbances.py {words}"
+    lines = ["# What late and wrong messages cost DVFL", "", f"`{command} --out DIR`", ""]
     lines += ["| faults | accuracy, % | 2 sigma | minus no faults | 95 % interval |", "| --- | --- | --- | --- | --- |"]
     cells = []
     for faults, by_seed in accuracy.items():

@@ -31,7 +31,6 @@ from dvfl.strategies.simulation import Simulation, megabytes_sent_per_guest
 _FLOAT = 4  # bytes
 _PARTY = 24 << 20  # bytes: parameters, moments, gradients and a round's intermediate values
 _SHARE = {"cuda": 0.85, "cpu": 0.4}  # of the memory (on a GPU: of what is free) that a block may take
-# A stack agrees on one thing for all its replicas, or nothing is gained by one.
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def blocks(
     for training in trainings:
         # What waits for lost messages stalls at once and would leave the rest of its stack to idle columns.
         alone: object = training.faults if training.strategy == "splitnn-wait" else ()
-        if training.strategy in REFERENCES and training.source.varies:
+        if training.strategy in REFERENCES and training.source.varies:  # which gains nothing by a stack
             alone = training.seed
         groups.setdefault((training.strategy, training.change, training.source, alone), []).append(training)
     made = []

@@ -115,7 +115,8 @@ class ThisProcess:
         beside: Beside | None = None
         if len(alone) > 1:  # each takes one core, and the others are free
             count = min(len(alone), os.cpu_count() or 1)
-            made = WorkerPool(count, "cpu").finished(alone, work, watcher)
+            told = watcher if self.device == "cpu" else _Unseen()  # a watcher follows one block at a time
+            made = WorkerPool(count, "cpu").finished(alone, work, told)
             shared = ((block, outcomes, seconds / count) for block, outcomes, seconds in made)
             if self.device == "cpu":
                 yield from shared
@@ -129,6 +130,13 @@ class ThisProcess:
                 yield from beside.ready()
         if beside is not None:
             yield from beside.all()
+
+
+class _Unseen:
+    """Watches nothing."""
+
+    def block(self, block: Block, number: int, count: int) -> None: ...
+    def epoch(self, simulation: Simulation) -> None: ...
 
 
 class Beside:
