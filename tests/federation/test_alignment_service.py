@@ -19,6 +19,7 @@ from dvfl.align.star_guest import star_guest
 from dvfl.align.tasks import Guest, Owner
 from dvfl.align.union import union_guest, union_owner
 from dvfl.errors import UserError
+from dvfl.federation import alignment_service
 from dvfl.federation.alignment_desk import Desk
 from dvfl.federation.alignment_service import AlignmentService, Silent
 from dvfl.federation.authority import make_authority
@@ -60,6 +61,7 @@ class Town:
         self.desks: dict[str, Desk] = {}
         self.guests: dict[str, Guest] = {}
         self.dropped: list[str] = []
+        self.said: list[str] = []
         for guest in GUESTS:
             self.start(guest)
 
@@ -90,6 +92,7 @@ class Town:
             Here(),
             deadline_s=silence_s,
             drop=lambda *what: self.dropped.append(str(what)),
+            log=self.said.append,
         )
 
     def check(self, owner: Owner) -> None:
@@ -192,6 +195,22 @@ def test_guests_that_do_not_answer_are_named(known: dict[str, Identity]) -> None
         with pytest.raises(Silent) as silent:
             await town.service(town.owner(), silence_s=0.3).run()
         assert silent.value.guests == ["guest-3"]
+
+    run(attempt())
+
+
+def test_whom_alignment_waits_for_is_said_once(known: dict[str, Identity], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment_service, "_TELL_S", 0.1)
+
+    async def attempt() -> None:
+        town = Town(known, "union", 4)
+        del town.desks["guest-3"]
+        waiting = asyncio.create_task(town.service(owner := town.owner()).run())
+        await asyncio.sleep(1.6)
+        assert town.said == ["alignment waits for guest-3"]
+        town.start("guest-3")
+        await asyncio.wait_for(waiting, 20)
+        town.check(owner)
 
     run(attempt())
 

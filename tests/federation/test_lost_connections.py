@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+import pytest
+
+from dvfl.federation import nats_line
 from dvfl.federation.nats_line import Connection
 from dvfl.federation.proxy import Proxy
 
@@ -17,14 +20,18 @@ async def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
             await asyncio.sleep(0.05)
 
 
-def over_a_link(made: "Brokered", story: Callable[[Connection, Proxy], Awaitable[None]]) -> None:
+def over_a_link(
+    made: "Brokered",
+    story: Callable[[Connection, Proxy], Awaitable[None]],
+    log: Callable[[str], None] = lambda text: None,
+) -> None:
     """Runs a story in which a guest keeps a connection through a proxy."""
 
     async def run() -> None:
         site = made.broker.site
         proxy = Proxy(site.url.removeprefix("tls://"))
         await proxy.start()
-        connection = Connection(made.folder("guest-1"), site.host, site.federation, proxy.address)
+        connection = Connection(made.folder("guest-1"), site.host, site.federation, proxy.address, log)
         keeping = asyncio.create_task(connection.keep())
         try:
             await story(connection, proxy)
@@ -44,6 +51,24 @@ def test_a_connection_is_made_though_attempts_before_were_taken_and_reset(own_fe
         await until(lambda: connection.client is not None)
 
     over_a_link(own_federation, story)
+
+
+def test_a_broker_that_is_away_for_long_is_said_once_and_again_when_it_is_back(
+    own_federation: "Brokered", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_line, "_TELL_S", 0.5)
+    said: list[str] = []
+
+    async def story(connection: Connection, proxy: Proxy) -> None:
+        await until(lambda: bool(said))
+        await asyncio.sleep(1.0)
+        assert len(said) == 1
+        assert said[0].startswith(f"host-1 is not reached at {proxy.address} (")
+        await asyncio.to_thread(own_federation.broker.start)
+        await until(lambda: connection.client is not None)
+        assert said[1:] == [f"host-1 is reached at {proxy.address}"]
+
+    over_a_link(own_federation, story, said.append)
 
 
 def test_a_connection_that_is_cut_is_made_again(brokered: "Brokered") -> None:

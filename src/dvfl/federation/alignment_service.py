@@ -21,6 +21,7 @@ from dvfl.federation.wire import BadMessage, Introduced, Letter, Refused, Reply,
 _UNDER_WAY = 3  # tasks of one guest: while it computes one, the next is on its way
 _AGAIN_S = 0.2  # before a guest that did not answer is asked by another host
 _LOOK_S = 0.5
+_TELL_S = 15.0  # of a guest's silence, after which it is worth a line in the log
 
 
 class Silent(Exception):
@@ -43,11 +44,13 @@ class AlignmentService:
         *,
         deadline_s: float,  # of a guest's silence
         drop: Callable[[str, object], None],
+        log: Callable[[str], None],
     ) -> None:
         self.owner, self._own, self._lines, self._here = owner, own, lines, here
-        self._deadline_s, self._drop = deadline_s, drop
+        self._deadline_s, self._drop, self._log = deadline_s, drop, log
         self._guests = [party for party in owner.parties if party != own.party]
         self._heard = dict.fromkeys(self._guests, 0.0)  # when each last said something, or was first asked
+        self._told: set[str] = set()  # whose silence was remarked on
         self._asking: Counter[str] = Counter()  # tasks under way
         self._seals: dict[str, tuple[str, Seal]] = {}
         self._introducing = {guest: asyncio.Lock() for guest in self._guests}
@@ -161,8 +164,11 @@ class AlignmentService:
         while True:
             await asyncio.sleep(_LOOK_S)
             now = self._here.awake_s()
-            silent = [
-                guest for guest in self._guests if self._asking[guest] and now - self._heard[guest] > self._deadline_s
-            ]
+            since = {guest: now - self._heard[guest] if self._asking[guest] else 0.0 for guest in self._guests}
+            silent = [guest for guest, seconds in since.items() if seconds > self._deadline_s]
             if silent:
                 raise Silent(silent)
+            quiet = {guest for guest, seconds in since.items() if seconds > _TELL_S}
+            if news := sorted(quiet - self._told):
+                self._log(f"alignment waits for {', '.join(news)}")
+            self._told = quiet

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import os
+import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -30,6 +32,7 @@ _PATIENCE_S = 10.0  # for all of them
 _RETRY_S = 0.5
 _ANSWER_S = REQUEST_S - 0.5  # given up a little before, so that with all that is around it the deadline is kept
 _LOOK_S = 0.1
+_TELL_S = 15.0  # after which a broker that cannot be reached is worth a line in the log
 WINDOW = 32  # messages under way without an acknowledgement
 _FETCHED = 16  # messages read at a time, a few megabytes
 _FETCH_S = 1.0
@@ -38,9 +41,19 @@ _FETCH_S = 1.0
 class Connection:
     """One party's connection to one broker, made again whenever it is lost."""
 
-    def __init__(self, folder: Path, host: str, federation: str, address: str) -> None:
-        self._url, self._options = f"tls://{address}", client_options(folder, host, federation)
+    def __init__(
+        self,
+        folder: Path,
+        host: str,
+        federation: str,
+        address: str,
+        log: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._host, self._address, self._log = host, address, log
+        self._options = client_options(folder, host, federation)
         self._client: Client | None = None
+        self._why = "no answer"  # it could not be reached the last time
+        self._told = False
         self._passed = Counter[str]()  # bytes over connections that are closed
         self._served: dict[str, Callable[[Msg], Awaitable[None]]] = {}
 
@@ -60,6 +73,7 @@ class Connection:
         Not left to nats-py: where a connection is taken and reset before TLS is spoken, it waits for good (2.16).
         """
         leaving: set[asyncio.Task[None]] = set()
+        seen = time.monotonic()
         try:
             while True:
                 client = Client()
@@ -69,25 +83,41 @@ class Connection:
                         while client.is_connected:
                             await asyncio.sleep(_LOOK_S)
                 finally:
+                    if self._client is not None:
+                        seen = time.monotonic()
                     self._passed += _bytes(client)
                     self._client = None
                     leaving.add(asyncio.create_task(_leave(client)))
                 leaving = {task for task in leaving if not task.done()}
+                self._tell(time.monotonic() - seen)
                 await asyncio.sleep(_RETRY_S)
         finally:
             await asyncio.gather(*leaving)
 
+    def _tell(self, away_s: float) -> None:
+        """Once for each time that the broker is away for long."""
+        if away_s > _TELL_S and not self._told:
+            self._told = True
+            self._log(f"{self._host} is not reached at {self._address} ({self._why}); dvfl doctor says more")
+
     async def _connect(self, client: Client) -> None:
+        async def note(error: Exception) -> None:
+            number = error.errno if isinstance(error, ConnectionError) else None
+            self._why = os.strerror(number) if number else str(error) or type(error).__name__
+
         await client.connect(
-            self._url,
+            f"tls://{self._address}",
             connect_timeout=_CONNECT_S,
             allow_reconnect=False,
             ping_interval=5,
             max_outstanding_pings=2,  # a line that is cut without a word is noticed
-            error_cb=_quiet,
+            error_cb=note,
             **self._options,
         )
         self._client = client
+        if self._told:
+            self._told = False
+            self._log(f"{self._host} is reached at {self._address}")
         for subject, answer in list(self._served.items()):
             await client.subscribe(subject, cb=answer)
 
@@ -120,10 +150,6 @@ def _responding(answer: Callable[[bytes], Awaitable[bytes]]) -> Callable[[Msg], 
 def _bytes(client: Client | None) -> Counter[str]:
     stats = client.stats if client is not None else {"out_bytes": 0, "in_bytes": 0}
     return Counter(bytes_sent=stats["out_bytes"], bytes_received=stats["in_bytes"])
-
-
-async def _quiet(error: Exception) -> None:
-    """nats-py tells here what shows in what it does."""
 
 
 def _raise_if_cancelled() -> None:

@@ -85,7 +85,7 @@ class OwnerAlignment:
         began = time.monotonic()
         silence_s = self._federation.alignment.silence_s
         while True:
-            service = AlignmentService(self._owner, own, lines, here, deadline_s=silence_s, drop=drop)
+            service = AlignmentService(self._owner, own, lines, here, deadline_s=silence_s, drop=drop, log=log)
             try:
                 await service.run()
                 break

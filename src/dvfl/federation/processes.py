@@ -61,7 +61,7 @@ def run_guest(folder: Path) -> None:
     here = Here()
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
-        connections = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
         lines = {host: NatsGuestLine(connection) for host, connection in connections.items()}
 
         async def work(stop: asyncio.Event, alignment: GuestAlignment | None) -> None:
@@ -151,7 +151,7 @@ def run_owner(folder: Path) -> None:
     here = Here()
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
-        connections = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
         lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
 
         async def align() -> None:
@@ -186,7 +186,7 @@ def run_align(folder: Path, shown: Callable[[Progress], None]) -> Aligned:
     here, done = Here(), []
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
-        connections = {host: Connection(folder, host, federation.name, at) for host, at in party.hosts.items()}
+        connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
         lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
 
         async def align() -> None:
