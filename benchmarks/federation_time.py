@@ -2,9 +2,10 @@
 
     python benchmarks/federation_time.py --data-dir DIR [--rows N] [--rounds 400] [--out FILE]
 
-Makes a practice federation of MNIST (4 guests, 2 hosts, preset tuned), runs it here, and takes the time from the
-owner's first word to its result. Before and after it times rounds of plain loops (one module and one optimiser a party,
-one party after the other), scaled to the same number of rounds; the mean of both counts. Prints JSON.
+Makes a practice federation of MNIST (4 guests, 2 hosts, preset tuned), runs it here, and takes the time of its
+alignment and that from the plan to the owner's result. Before and after it times rounds of plain loops (one module and
+one optimiser a party, one party after the other), scaled to the same number of rounds; the mean of both counts. Prints
+JSON.
 """
 
 import argparse
@@ -102,8 +103,8 @@ class PlainParties:
         return (time.perf_counter() - start) / rounds
 
 
-def federation(rows: int | None, data_dir: Path | None) -> dict[str, Any]:
-    """The owner's result of a federation that runs here from nothing."""
+def federation(rows: int | None, data_dir: Path | None) -> tuple[dict[str, Any], float]:
+    """The owner's result of a federation that runs here from nothing, and the seconds of its alignment."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "practice"
         dvfl = [sys.executable, "-m", "dvfl", "federation"]
@@ -112,8 +113,8 @@ def federation(rows: int | None, data_dir: Path | None) -> dict[str, Any]:
         options += ["--data-dir", str(data_dir)] if data_dir else []
         subprocess.run([*dvfl, "init", str(folder), *options], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([*dvfl, "up", str(folder)], check=True, stdout=subprocess.DEVNULL)
-        found: dict[str, Any] = json.loads((folder / "owner" / "result.json").read_text())
-        return found
+        aligned = json.loads((folder / "owner" / "state" / "alignment.json").read_text())
+        return json.loads((folder / "owner" / "result.json").read_text()), aligned["seconds"]
 
 
 def main() -> None:
@@ -125,14 +126,16 @@ def main() -> None:
     arguments = parser.parse_args()
     plain = PlainParties(fewer_rows(load("mnist", data_dir=arguments.data_dir), arguments.rows))
     before = plain.seconds(arguments.rounds)
-    result = federation(arguments.rows, arguments.data_dir)
+    result, alignment = federation(arguments.rows, arguments.data_dir)
     after = plain.seconds(arguments.rounds)
     loops = {name: (before[name] + after[name]) / 2 for name in before}
     total = sum(loops.values())
     found = {
         "plain_seconds": {**loops, "total": total},
+        "alignment_seconds": alignment,
         "federation_seconds": result["seconds"],
         "ratio": result["seconds"]["total"] / total,
+        "ratio_with_alignment": (result["seconds"]["total"] + alignment) / total,
         "accuracy": result["accuracy_mean"],
         "rows": plain.data.rows,
         "threads": torch.get_num_threads(),
