@@ -227,3 +227,11 @@ def test_a_restart_that_does_not_take_its_checkpoint_is_found() -> None:
     resumption.starts(3)
     resumption.said(0)
     assert resumption.wrong == ["guest-1 went on from epoch 0, though 3 had been saved"]
+
+
+def test_a_party_that_looks_after_its_slots_first_is_judged_by_its_first_epoch() -> None:
+    resumption = Resumption("guest-1")
+    resumption.starts(3)
+    resumption.said(None)
+    resumption.said(3)
+    assert resumption.wrong == []

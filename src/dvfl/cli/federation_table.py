@@ -86,7 +86,7 @@ def _table(statuses: list[dict[str, Any]]) -> Table:
         table.add_row(
             status["party"],
             f"{status['state']}{note}",
-            f"{status['epoch']}/{status['epochs']}" if "epoch" in status else "",
+            _progress(status),
             f"{status['loss']:.4f}" if status.get("loss") is not None else "",
             f"{max(ages):.0f} s" if ages else "",
             *(f"{status[name]:,}" if name in status else "" for name in _COUNTS),
@@ -101,8 +101,15 @@ _BYTES = ("bytes_sent", "bytes_received")  # since the process was started
 
 
 def _line(status: dict[str, Any]) -> str:
-    epoch = f" {status['epoch']}/{status['epochs']}" if "epoch" in status else ""
-    return f"{status['party']} {status['state']}{epoch}"
+    return f"{status['party']} {status['state']} {_progress(status)}".rstrip()
+
+
+def _progress(status: dict[str, Any]) -> str:
+    """Epochs, or steps of alignment."""
+    for done, total in (("epoch", "epochs"), ("aligned", "to_align")):
+        if done in status:
+            return f"{status[done]}/{status[total]}"
+    return ""
 
 
 def _print_result(path: Path) -> None:

@@ -224,7 +224,7 @@ class Parties:
             self._seen[party], self.statuses[party] = written, status
             if party in self.killed or status["pid"] != self._supervisor.processes[party].pid:
                 return
-            self._resumptions[party].said(status.get("epoch", 0))
+            self._resumptions[party].said(status.get("epoch"))
 
     def _home(self, host: str) -> Path:
         return self._supervisor.folder.absolute() / host / "broker"

@@ -17,8 +17,10 @@ class Resumption:
         self._saved: int | None = None  # what the next process must begin with, until it has shown itself
         self.wrong: list[str] = []
 
-    def said(self, epoch: int) -> None:
-        """The party's process shows a new status."""
+    def said(self, epoch: int | None) -> None:
+        """The party's process shows a new status; without an epoch while rows are being aligned."""
+        if epoch is None:
+            return
         if self._saved is not None and epoch < self._saved:
             self.wrong.append(f"{self._party} went on from epoch {epoch}, though {self._saved} had been saved")
         self._saved = None

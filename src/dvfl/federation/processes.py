@@ -218,7 +218,7 @@ async def _align(
         if shown is not None:
             shown(alignment.progress)
         done, total = alignment.progress
-        return {**_aligning_status(party.party, "owner", connections), "epoch": done, "epochs": total, **counts}
+        return {**_aligning_status(party.party, "owner", connections), "aligned": done, "to_align": total, **counts}
 
     telling = asyncio.create_task(report(folder, status))
     try:
