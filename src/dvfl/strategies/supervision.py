@@ -35,8 +35,9 @@ class OwnerPhase:
         artificial: int = 0,
     ) -> None:
         """`variants`: each replica's own settings, of which the owner's rate and dropout may differ. `gaps`: what never
-        came is no number in `joint`, and zero is put in its place. Rows of `joint` are the labelled ones, then their
-        copies. `parts` (replicas, rows, some): classes whose mean is a row's label. The last rows may be `artificial`.
+        came is no number in `joint`, and zero is put in its place. Rows of `joint` are the labelled ones, their copies,
+        then those of partial passes. `parts` (replicas, rows, some): classes whose mean is a row's label. The last rows
+        may be `artificial`.
         """
         self._variants = variants
         self.stack, self._settings = stack, stack.settings
@@ -49,6 +50,7 @@ class OwnerPhase:
             stack.seeds,
             device,
             copies=self._settings.copies,
+            partial=self._settings.partial,
             parts=parts,
             artificial=artificial,
         )
