@@ -16,7 +16,7 @@ _LAST = np.uint64(31)
 
 def shown(seed: int, number: int, slots: NDArray[np.integer], guests: int, probability: float) -> NDArray[np.bool_]:
     """The guests that pass `number`, from 1, shows of each slot: (slots, guests). Where none would be, all are."""
-    counter = slots.astype(np.uint64)[:, None] * np.uint64(guests) + np.arange(1, guests + 1, dtype=np.uint64)
+    counter: NDArray[np.uint64] = slots.astype(np.uint64)[:, None] * np.uint64(guests) + _numbers(guests)
     seen = _uniform(bits(seed, "hidden guests", number), counter) >= probability
     seen[~seen.any(1)] = True
     return seen
@@ -34,4 +34,8 @@ def _uniform(key: int, counter: NDArray[np.uint64]) -> NDArray[np.float64]:
         z = np.uint64(key) + counter * _STEP
         for shift, factor in _MIX:
             z = (z ^ (z >> shift)) * factor
-    return ((z ^ (z >> _LAST)) >> np.uint64(11)) * 2.0**-53
+    return ((z ^ (z >> _LAST)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _numbers(guests: int) -> NDArray[np.uint64]:
+    return np.arange(1, guests + 1, dtype=np.uint64)
