@@ -125,3 +125,16 @@ def test_passes_that_cannot_be_are_refused(digits: VerticalData, change: dict[st
 def test_fedonce_makes_no_passes(digits: VerticalData) -> None:
     with pytest.raises(UserError, match="no host learns here"):
         FedOnce(digits, PARTIAL, SEEDS, insists=True)
+
+
+def test_a_dimension_that_hidden_guests_alone_move_does_not_upset_the_owner(digits: VerticalData) -> None:
+    simulation = before_owner(digits, PARTIAL)
+    joint = simulation.collect()
+    rows = digits.rows
+    joint[:, :rows, 0] = torch.rand(2, rows) * 1e-3
+    joint[:, rows:, 0] = 5.0
+    simulation.collect = lambda: joint  # type: ignore[method-assign]
+    simulation.open_owner()
+    simulation.run()
+    assert simulation.stack.spread[:, 0, 0].min() > 1
+    assert torch.isfinite(simulation.outputs()).all()

@@ -10,7 +10,7 @@ from torch import Tensor
 from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.host import Host
 from dvfl.parties.schedules import rates
-from dvfl.parties.standardisation import moments, standardised_targets
+from dvfl.parties.standardisation import moments, standardised_targets, widened
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, cut, one_or_each
@@ -173,6 +173,8 @@ class OwnerPhase:
         """From the rows that are trained on; what never came (no number) has no part."""
         for replica, encodings in enumerate(joint):
             centre, spread = moments(encodings[self.rows.trained_on(replica)])
+            if self._settings.partial:
+                spread = widened(centre, spread, encodings[self.rows.partial_of(replica)])
             self.stack.centre[replica, 0], self.stack.spread[replica, 0] = centre, spread
 
     def _score(self, held: Tensor) -> Tensor:

@@ -91,6 +91,13 @@ class LabelledRows:
         """The rows that a replica trains on, and their copies; of those with guests hidden, none."""
         return torch.from_numpy(self._train[int(self._of[replica])]).to(self._labels.device)
 
+    def partial_of(self, replica: int) -> Tensor:
+        """Where those rows' encodings of all partial passes are."""
+        rows = self.trained_on(replica)
+        return torch.cat(
+            [rows[rows < self.rows] + self.entries + number * self.rows for number in range(self._partial)]
+        )
+
     def load(self, feed: Feed, epoch: int) -> None:
         """Draws the order of an epoch."""
         orders = [batches(self._train.shape[1], self._drawn, seed, "owner", epoch) for seed in self._seeds]
