@@ -46,7 +46,8 @@ class LabelledRows:
     length: row i of the first then takes row i of every other along wherever it goes. What does not fill the segments
     is left out. Rows may have copies, which lie behind them in the same order, all rows' first copies first: a row that
     is held out is so with all of them. Behind those lie, likewise, the encodings of partial passes: an epoch takes one
-    of them, or the row as it is, drawn anew. The last rows may be of artificial entities, which are never held out.
+    of them or the row as it is, the next epoch the next, and where a row begins is drawn. The last rows may be of
+    artificial entities, which are never held out.
     """
 
     def __init__(
@@ -141,7 +142,8 @@ class LabelledRows:
         return self._parts.index_select(0, places.flatten()).view(*rows.shape, -1)
 
     def _passed(self, rows: NDArray[np.int32], seed: int, epoch: int) -> NDArray[np.int32]:
-        """Entries with each row as it is replaced by one of its encodings, all equally likely; copies stay."""
-        number = numpy_generator(seed, "owner passes", epoch).integers(self._partial + 1, size=rows.shape)
+        """Entries with each row as it is replaced by the encoding whose turn it is; copies stay."""
+        first = numpy_generator(seed, "owner passes").integers(self._partial + 1, size=self.rows)
+        number = (first[rows % self.rows] + epoch) % (self._partial + 1)
         ahead = np.where(number > 0, number + self._copies, 0) * self.rows
         return np.where(rows < self.rows, rows + ahead, rows).astype(np.int32)
