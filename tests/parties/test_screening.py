@@ -168,3 +168,11 @@ def test_little_data_of_any_shape_have_scores(rows: int, widths: list[int], size
     batch = encodings(seed + 1, size, tuple(widths))
     assert np.isfinite(screen.scores(batch)).all()
     assert set(screen.suspects(batch)) <= set(range(len(widths)))
+
+
+def test_rows_with_something_in_common_raise_no_alarm(screen: Screen) -> None:
+    """As when a batch is all one writer's: the mean moves, and what guests say of each other does not."""
+    whole = encodings(11, 40_000)
+    total = sum(values.sum(1) for values in whole)
+    grouped = [values[np.argsort(total + np.random.default_rng(0).normal(size=len(total)) * 150)] for values in whole]
+    assert alarms(screen, cut(grouped, 64)) < 0.02

@@ -20,6 +20,9 @@ MOST = 64  # rows of a batch that count: a larger one is judged as if it had so 
 SAMPLE = 4096  # training rows that are kept, to know what is usual for any guests and any size of batch
 _BATCHES = 4000  # of them for one threshold
 _USUAL = 0.99  # the quantile that brings different measures to one scale
+# Rows of a request often have something in common (a writer, a day), which moves all of them but not what guests say of
+# each other: a batch's mean may be twice as far off as that of rows drawn at random, and its values as much too large.
+_SLACK = ((4.0,), (2.0,), (1.0,))  # of the three measures; the first is a square
 _AT_ONCE = 100
 _LEAST = 64  # kept rows that guests must have in common to be compared
 
@@ -162,8 +165,9 @@ class Screen:
             made = np.full((len(self.joint.widths), 3), np.inf)
             usual = np.stack([self._usual(guest, guests, size) for guest in guests])  # (guests, 3, batches)
             if usual.shape[2]:
-                scale = np.maximum(np.quantile(usual, _USUAL, 2, keepdims=True), 1e-9)
-                made[list(guests)] = scale[..., 0] * np.quantile((usual / scale).max((0, 1)), 1 - _ALARMS_KEPT)
+                scale = np.maximum(np.quantile(usual, _USUAL, 2, keepdims=True), 1e-9) * _SLACK
+                most = np.quantile((usual / scale).max((0, 1)), 1 - _ALARMS_KEPT)
+                made[list(guests)] = scale[..., 0] * max(1.0, float(most))
             self._limits[guests, size] = made
         return self._limits[guests, size]
 

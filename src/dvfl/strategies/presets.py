@@ -30,7 +30,7 @@ _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 # Where rows lack guests, `tuned` hides one so often in training, and the owner, not hosts, learns to do without it.
 _HIDDEN = 0.3
 # For parties that will be down at prediction (docs/tuning.md): how often guests and hosts are hidden, and passes.
-_ABSENT_GUESTS, _ABSENT_HOSTS, _PASSES = 0.2, 0.2, 4
+_ABSENT_GUESTS, _ABSENT_HOSTS, _PASSES = 0.3, 0.2, 4
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
