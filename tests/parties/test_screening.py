@@ -174,5 +174,5 @@ def test_rows_with_something_in_common_raise_no_alarm(screen: Screen) -> None:
     """As when a batch is all one writer's: the mean moves, and what guests say of each other does not."""
     whole = encodings(11, 40_000)
     total = sum(values.sum(1) for values in whole)
-    grouped = [values[np.argsort(total + np.random.default_rng(0).normal(size=len(total)) * 150)] for values in whole]
-    assert alarms(screen, cut(grouped, 64)) < 0.02
+    grouped = [values[np.argsort(total + np.random.default_rng(0).normal(size=len(total)) * 100)] for values in whole]
+    assert alarms(screen, cut(grouped, 64)) < 0.018  # 0.024 without slack for means and sizes

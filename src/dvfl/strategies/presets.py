@@ -29,8 +29,8 @@ _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 # Where rows lack guests, `tuned` hides one so often in training, and the owner, not hosts, learns to do without it.
 _HIDDEN = 0.3
-# For parties that will be down at prediction (docs/tuning.md): how often guests and hosts are hidden, and passes.
-_ABSENT_GUESTS, _ABSENT_HOSTS, _PASSES = 0.3, 0.2, 4
+# For parties that will be down at prediction guests are hidden as often, hosts so often, and so many passes are made.
+_HIDDEN_HOSTS, _PASSES = 0.2, 4
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
@@ -130,8 +130,8 @@ def for_absence(settings: AnySettings) -> AnySettings:
     learning = settings.hosts > 0 and settings.host_model == "autoencoder"
     return replace(
         settings,
-        guest_dropout=max(settings.guest_dropout, _ABSENT_GUESTS if learning else _HIDDEN),
-        host_dropout=max(settings.host_dropout, _ABSENT_HOSTS if settings.hosts > 1 else 0.0),
+        guest_dropout=max(settings.guest_dropout, _HIDDEN),
+        host_dropout=max(settings.host_dropout, _HIDDEN_HOSTS if settings.hosts > 1 else 0.0),
         partial=max(settings.partial, _PASSES if learning else 0),
     )
 
