@@ -131,7 +131,7 @@ def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: Vertica
 
 def before_owner(settings: AnySettings) -> dict[str, Any]:
     """What guests and hosts learn by: trials of DVFL that differ in the owner alone share them, trained once a seed."""
-    owners = ("standardise", "host_dropout", "validation", "patience", "head", "copies", "smoothing")
+    owners = ("standardise", "host_dropout", "validation", "patience", "head", "copies", "smoothing", "partial")
     plain = settings.as_dict()
     return {name: plain[name] for name in plain if not name.startswith("owner_") and name not in owners}
 

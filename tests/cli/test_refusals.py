@@ -210,3 +210,18 @@ def test_a_data_set_and_tables_at_once(refusal: Refusal, tables: dict[str, Path]
 @pytest.mark.parametrize("rows", [5, 1438])
 def test_a_number_of_rows_that_is_not_there(refusal: Refusal, rows: int) -> None:
     assert f"--rows {rows}: from 64 to 1437" in refusal("--rows", str(rows))
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("--guest-dropout", "1.0"), "guest_dropout 1.0: from 0 to below 1"),
+        (("--partial", "2"), "partial 2 with guest_dropout 0 hides nobody"),
+        (("--partial", "2", "--guest-dropout", "0.2", "--hosts", "0"), "partial 2: no host learns here"),
+        (("--strategy", "splitnn-zeros", "--partial", "2"), "--partial does not go with --strategy splitnn-zeros"),
+        (("--strategy", "fedonce", "--host-dropout", "0.2"), "--host-dropout goes with --strategy dvfl alone"),
+        (("--strategy", "vfb2", "--absent"), "reads sums alone"),
+    ],
+)
+def test_parties_that_cannot_be_hidden(given: tuple[str, ...], named: str, refusal: Refusal) -> None:
+    assert named in refusal(*given)

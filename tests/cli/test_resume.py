@@ -162,6 +162,8 @@ def test_resuming_a_finished_run_prints_its_result_again(
         (("--preset", "paper"), "preset is paper here and tuned in"),
         (("--guests", "2"), "guests is 2 here and not set in"),
         (("--registers", "row"), "registers is row here and batch in"),
+        (("--partial", "2"), "partial is 2 here and 0 in"),
+        (("--absent",), "--absent is given here, and"),
     ],
 )
 def test_resuming_with_another_setting_names_it(

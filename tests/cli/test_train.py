@@ -278,3 +278,12 @@ def test_a_terminal_gets_a_bar_with_the_time_left(process: Callable[..., Popen[s
     assert run.returncode == 0
     assert b"epochs" in shown and b"/s" in shown and b"left" in shown
     assert "\x1b" not in out
+
+
+def test_absent_parties_are_learned_to_do_without_and_what_is_given_stays(short: tuple[str, ...]) -> None:
+    assert main(["train", *short, "--absent", "--partial", "1", "--out", "r"]) == 0
+    settings = json.loads(Path("r/config.json").read_text())["settings"]
+    assert settings["guest_dropout"] > 0 and settings["host_dropout"] > 0 and settings["partial"] == 1
+    assert "partial" in Path("r/report.html").read_text()
+    Path("r/result.json").unlink()
+    assert main(["train", *short, "--absent", "--partial", "1", "--resume", "--out", "r"]) == 0

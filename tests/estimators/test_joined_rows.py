@@ -84,6 +84,17 @@ def test_a_guest_may_have_none_of_the_rows(people: Tables, hosts: int) -> None:
     assert np.isfinite(model.transform([one, other.iloc[:0]])).all()
 
 
+def test_a_model_is_taught_to_do_without_parties_where_it_is_asked_for(people: Tables) -> None:
+    (one, other), y = people
+    taught = fitted([one, other], y, hosts=2, absent=True)
+    s = taught.stack_.settings
+    assert s.guest_dropout > 0 and s.host_dropout > 0 and s.partial > 0
+    assert (taught.predict([one, other.iloc[:0]]) == y).mean() > 0.55
+    assert fitted([one, other], y, hosts=2).stack_.settings.partial == 0
+    given = fitted([one, other], y, absent=True, hosts=2, partial=1, host_dropout=0.0).stack_.settings
+    assert (given.partial, given.host_dropout, given.guest_dropout) == (1, 0.0, s.guest_dropout)
+
+
 def test_labels_may_be_fewer_than_rows(people: Tables) -> None:
     (one, other), y = people
     model = fitted([one, other], y.iloc[::2])

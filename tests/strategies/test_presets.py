@@ -10,7 +10,7 @@ from dvfl.errors import UserError
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
 from dvfl.parties.warps import Strip
-from dvfl.strategies.presets import preset
+from dvfl.strategies.presets import for_absence, preset
 from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 
@@ -205,3 +205,32 @@ def test_few_labels_get_as_many_steps_as_a_small_table() -> None:
     s, split = (preset("tuned", few(128, 15_000, images=False), name) for name in ("dvfl", "splitnn-wait"))
     assert isinstance(s, Settings) and s.owner_epochs == 150
     assert isinstance(split, SplitSettings) and split.epochs == 1500
+
+
+def test_for_absence_hides_parties_in_training_and_changes_nothing_else() -> None:
+    plain = preset("tuned", data("mnist", 60_000))
+    made = for_absence(plain)
+    assert isinstance(made, Settings)
+    assert made.guest_dropout > 0 and made.host_dropout > 0 and made.partial > 0
+    assert replace(made, guest_dropout=0.0, host_dropout=0.0, partial=0) == plain
+    assert for_absence(made) == made
+
+
+def test_for_absence_makes_no_passes_where_no_host_learns_and_hides_no_only_host() -> None:
+    plain = preset("tuned", data("mnist", 60_000))
+    assert isinstance(plain, Settings)
+    for change in ({"host_model": "concatenate"}, {"hosts": 0}):
+        made = for_absence(replace(plain, **change))
+        assert isinstance(made, Settings) and made.guest_dropout > 0 and made.partial == 0
+    made = for_absence(replace(plain, hosts=1))
+    assert isinstance(made, Settings) and made.host_dropout == 0 and made.partial > 0
+
+
+def test_for_absence_keeps_what_hides_more_already() -> None:
+    made = for_absence(Settings(guest_dropout=0.6, host_dropout=0.5, partial=9))
+    assert isinstance(made, Settings)
+    assert (made.guest_dropout, made.host_dropout, made.partial) == (0.6, 0.5, 9)
+
+
+def test_for_absence_hides_guests_from_split_networks() -> None:
+    assert for_absence(SplitSettings()).guest_dropout > 0

@@ -57,3 +57,23 @@ def test_labels_are_those_of_all_rows_of_a_batch() -> None:
 def test_a_batch_smaller_than_the_segments_has_a_row_of_each() -> None:
     rows = LabelledRows(np.arange(60), 0.0, 2, (1,), CPU, 3)
     assert rows.batch == 3 and rows.iterations == 20
+
+
+def test_an_epoch_takes_one_encoding_of_each_row_and_every_copy() -> None:
+    rows = LabelledRows(np.arange(50) * 10, 0.2, 16, (1, 2), CPU, copies=1, partial=3)
+    feed = Feed(CPU, rows.iterations)
+    taken = np.zeros(5)
+    met: dict[int, set[int]] = {}
+    for number in range(8):
+        rows.load(feed, number)
+        drawn = torch.cat([rows.at(feed, t) for t in range(rows.iterations)], 1)[0]
+        assert rows.iterations == 5  # of 40 rows and their copies, as without passes
+        assert set((drawn % 50).tolist()) == set((rows.trained_on(0) % 50).tolist())
+        assert torch.equal(rows.labels_of(drawn[None])[0], drawn % 50 * 10)
+        taken += np.bincount(drawn // 50, minlength=5)
+        for entry in drawn.tolist():
+            if number < 4 and not 50 <= entry < 100:
+                met.setdefault(entry % 50, set()).add(entry // 50)
+    assert taken.tolist() == [80, 320, 80, 80, 80]
+    assert all(passes == {0, 2, 3, 4} for passes in met.values())  # as many epochs as encodings: each once
+    assert rows.trained_on(0).max() < 100

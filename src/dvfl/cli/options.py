@@ -14,7 +14,7 @@ from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import check_preset, preset
+from dvfl.strategies.presets import check_preset, for_absence, preset
 from dvfl.strategies.settings import AnySettings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
@@ -31,6 +31,7 @@ class Given:
     faults: list[str] | None
     device: str
     overrides: Mapping[str, int | float | str | None]  # fields of Settings
+    absent: bool = False  # parties are to do without each other
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Plan:
     device: str
     settings: AnySettings | None  # None before the data are known: presets depend on them
     overrides: dict[str, int | float | str]
+    absent: bool = False
 
     @property
     def name(self) -> str:
@@ -70,6 +72,7 @@ def fresh(given: Given) -> Plan:
         device=chosen_device(given.device),
         settings=None,
         overrides={name: value for name, value in given.overrides.items() if value is not None},
+        absent=given.absent,
     )
     check_preset(plan.preset)
     can_set = strategy(plan.strategy).settings.names() | {"hosts"}  # a fixed number of hosts is noted, not refused
@@ -78,7 +81,7 @@ def fresh(given: Given) -> Plan:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
     for name, alone in (
         ("retries", "splitnn-wait"),
-        *((name, "dvfl") for name in ("registers", "host_objective", "entity_augmentation")),
+        *((name, "dvfl") for name in ("registers", "host_objective", "entity_augmentation", "host_dropout", "partial")),
     ):
         if name in plan.overrides and plan.strategy != alone:
             raise UserError(f"{_option(name)} goes with --strategy {alone} alone")
@@ -113,6 +116,12 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
                 f"{name} is {_shown(value[0])} here and {_shown(value[1])} in {source};"
                 " leave it out to resume that run, or start anew with another --out"
             )
+    overrides = cast(dict[str, Any], {name: value for name, value in given.overrides.items() if value is not None})
+    if given.absent and replace(for_absence(settings), **overrides) != settings:
+        raise UserError(
+            f"--absent is given here, and {source} has other settings; leave it out to resume that run, or start anew"
+            " with another --out"
+        )
     return Plan(
         data,
         strategy=config["strategy"],
@@ -145,7 +154,8 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
     if plan.strategy != "dvfl":
         overrides.pop("hosts", None)  # all others have one
     objective = overrides.get("guest_objective", "reconstruction")
-    return replace(preset(plan.preset, data, plan.strategy, objective), **overrides)
+    settings = replace(preset(plan.preset, data, plan.strategy, objective), **overrides)
+    return replace(for_absence(settings), **overrides) if plan.absent else settings
 
 
 def parse_faults(texts: Sequence[str]) -> Faults:

@@ -84,6 +84,22 @@ def train(
             help="The owner also learns from artificial entities: labelled rows of different ones, one of each guest.",
         ),
     ] = False,
+    absent: Annotated[
+        bool,
+        typer.Option(
+            "--absent",
+            help="Learn to do without any party that is down at prediction; sets the next three unless they are given.",
+        ),
+    ] = False,
+    guest_dropout: Annotated[
+        float | None, typer.Option(min=0, help="How often a guest is hidden from a host in training, row by row.")
+    ] = None,
+    host_dropout: Annotated[
+        float | None, typer.Option(min=0, help="How often a host is hidden from the owner in training, row by row.")
+    ] = None,
+    partial: Annotated[
+        int | None, typer.Option(min=0, help="Times more that hosts encode labelled rows, with guests hidden.")
+    ] = None,
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
@@ -121,6 +137,9 @@ def train(
         "owner_epochs": owner_epochs,
         "epochs": epochs,
         "entity_augmentation": entity_augmentation or None,
+        "guest_dropout": guest_dropout,
+        "host_dropout": host_dropout,
+        "partial": partial,
         "retries": retries,
     }
     given = Given(
@@ -131,5 +150,6 @@ def train(
         faults=faults or None,
         device=device,
         overrides=overrides,
+        absent=absent,
     )
     run(given, out, resume=resume, quiet=quiet)

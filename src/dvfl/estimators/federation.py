@@ -40,7 +40,7 @@ from dvfl.estimators.joined_rows import by_position, in_order, join, row_names, 
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.presets import preset
+from dvfl.strategies.presets import for_absence, preset
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.stack import Encoder
 
@@ -66,7 +66,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         temperature: float | None = None,  # of SimCLR; None: the preset's
         encoders: Sequence[Encoder | None] | None = None,  # one a guest; None: the default network
         guest_dropout: float | None = None,  # how often a guest is hidden from a host in training; None: the preset's
-        host_dropout: float = 0.0,  # how often a host is hidden from the owner in training
+        host_dropout: float | None = None,  # how often a host is hidden from the owner in training; likewise
+        partial: int | None = None,  # times more that hosts encode labelled rows, with guests hidden; likewise
+        absent: bool = False,  # the model learns to do without parties; sets what of these three is None
         entity_augmentation: bool = False,  # the owner also learns from rows of different entities put together
         early_stopping: bool = False,  # by a tenth of the training rows, which the owner then holds out
         random_state: int | np.random.RandomState | None = 0,
@@ -87,6 +89,8 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.encoders = encoders
         self.guest_dropout = guest_dropout
         self.host_dropout = host_dropout
+        self.partial = partial
+        self.absent = absent
         self.entity_augmentation = entity_augmentation
         self.early_stopping = early_stopping
         self.random_state = random_state
@@ -238,22 +242,28 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             del self.feature_names_in_
 
     def _settings(self, data: VerticalData) -> Settings:
-        whole = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period")
+        whole = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period", "partial")
         values: dict[str, Any] = {name: getattr(self, name) for name in whole if getattr(self, name) is not None}
         for name, value in values.items():
             if not isinstance(value, Integral):
                 raise ValueError(f"{name}={value!r}: a whole number is right")
             values[name] = int(value)
-        values |= {"host_dropout": float(self.host_dropout), "entity_augmentation": bool(self.entity_augmentation)}
-        if self.guest_dropout is not None:
-            values["guest_dropout"] = float(self.guest_dropout)
+        values["entity_augmentation"] = bool(self.entity_augmentation)
+        values |= {
+            name: float(getattr(self, name))
+            for name in ("guest_dropout", "host_dropout")
+            if getattr(self, name) is not None
+        }
         values["validation"] = _HELD_OUT if self.early_stopping else 0.0
         values |= {"guest_objective": self.guest_objective, "host_objective": self.host_objective}
         if self.temperature is not None:
             values["temperature"] = float(self.temperature)
         settings = preset(self.preset, data, guest_objective=self.guest_objective)
+        settings = replace(settings, **values)
+        if self.absent:
+            settings = replace(for_absence(settings), **values)
         assert isinstance(settings, Settings)
-        return replace(settings, **values)
+        return settings
 
     def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
         if self.encoders is not None and len(self.encoders) != guests:

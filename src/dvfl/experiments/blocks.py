@@ -206,6 +206,7 @@ def replica_bytes(name: str, settings: AnySettings, data: VerticalData, own_data
         batches += collected * sum(guest.columns for guest in data.guests) * _FLOAT if settings.copies else 0
         return batches + (collected * joint * _FLOAT if name == "vafl" else 0)
     sent = joint if settings.host_model == "concatenate" else widths.host_latent
+    collected += len(data.y_train) * settings.partial
     owner = collected * (settings.hosts * sent or joint) * _FLOAT
     epochs = settings.communicated if settings.replayed else 1
     learning = settings.hosts and settings.host_model == "autoencoder"

@@ -16,6 +16,16 @@ def moments(encodings: Tensor) -> tuple[Tensor, Tensor]:
     return centre, torch.where(spread > 1e-6, spread, torch.ones_like(spread))
 
 
+def widened(centre: Tensor, spread: Tensor, partial: Tensor) -> Tensor:
+    """The deviations of `moments` as far as encodings with guests hidden, (rows, dimensions), are from the same centre.
+
+    A dimension that rows with all guests hardly move may be moved by those alone; in its own deviations their values
+    would be in the thousands, and no learning rate fits them.
+    """
+    far = (partial - centre).square_().nan_to_num_(nan=0.0).mean(0).sqrt_()
+    return torch.maximum(spread, far)
+
+
 def standardised_targets(labels: NDArray[np.generic]) -> tuple[NDArray[np.float32], float, float]:
     """A regression's targets with mean 0 and deviation 1, so that one learning rate fits all units; and both."""
     numbers = labels.astype(np.float64)

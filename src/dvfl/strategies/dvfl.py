@@ -7,7 +7,7 @@ hosts' epoch on its messages run one after the other. Phase 2 is the owner's (dv
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -32,6 +32,7 @@ from dvfl.strategies.encoding import GuestPhase
 from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory
 from dvfl.strategies.owner_rows import OwnerRows, augmented_rows, check_augmentation, labelled_rows
+from dvfl.strategies.partial_rows import check_partial, partial_marks
 from dvfl.strategies.replica_data import GivenData, ReplicaData
 from dvfl.strategies.rounds import Stopwatch
 from dvfl.strategies.settings import Settings, variants
@@ -154,9 +155,9 @@ class Dvfl:
         return self.owner
 
     def collect(self) -> Tensor:
-        """The encodings of the labelled rows, then of their copies, as they reach the owner.
+        """The encodings of the labelled rows, of their copies, then of partial passes, as they reach the owner.
 
-        (replicas, rows and copies, all senders)
+        (replicas, rows x all of these, all senders)
         """
         names = [guest.name for guest in self.data.guests]
         wrong = [
@@ -164,13 +165,16 @@ class Dvfl:
             for group in self.stack.groups
         ]
         clean, present, spoiled = self.rows.tables, self.rows.present, wrong if any(wrong) else None
-        if not self.settings.copies:
+        s, rows, width = self.settings, self.rows.count, sum(self.stack.owner_widths)
+        if not (s.copies or s.partial):
             return self.stack.encode(clean, spoiled, present)
-        rows, width = self.rows.count, sum(self.stack.owner_widths)
-        made = LabelledCopies(self.data, self.settings.copies, self.seeds, self.device, rows)
-        joint = torch.empty(len(self.seeds), rows * (made.count + 1), width, device=self.device)
-        for number, part in zip(made, joint.split(rows, 1), strict=True):  # one at a time: encodings alone are kept
-            part.copy_(self.stack.encode(made.tables(number, clean), spoiled, present))
+        made = LabelledCopies(self.data, s.copies, self.seeds, self.device, rows)
+        joint = torch.empty(len(self.seeds), rows * (1 + s.copies + s.partial), width, device=self.device)
+        parts = iter(joint.split(rows, 1))  # one at a time: encodings alone are kept
+        for number in made:
+            next(parts).copy_(self.stack.encode(made.tables(number, clean), spoiled, present))
+        for seen in partial_marks(s, self.seeds, rows, len(names), present):
+            next(parts).copy_(self.stack.encode(clean, spoiled, seen))
         return joint
 
     @property
@@ -180,10 +184,17 @@ class Dvfl:
             return augmented_rows(self.tables, self.seeds)
         return labelled_rows(self.tables)
 
-    def outputs(self) -> Tensor:
-        """The trained owners' outputs for the test rows: (replicas, test rows, outputs)."""
+    def outputs(self, guests: Collection[int] | None = None, hosts: Collection[int] | None = None) -> Tensor:
+        """The trained owners' outputs for the test rows: (replicas, test rows, outputs).
+
+        `guests` and `hosts`: numbers, from 0, of those that are there; all unless given.
+        """
         present = self.tables.test_present()
-        return self.stack.predict(self.stack.encode(self.tables.test(), present=present), gaps=present is not None)
+        if guests is not None:
+            there = torch.tensor([guest in guests for guest in range(len(self.data.guests))])
+            present = there.expand(len(self.data.y_test), -1) if present is None else present & there
+        joint = self.stack.encode(self.tables.test(), present=present)
+        return self.stack.predict(joint, gaps=present is not None, hosts=hosts)
 
     def scores(self) -> NDArray[np.float64]:
         """Each replica's test accuracy in percent, or R2 of a regression."""
@@ -198,7 +209,7 @@ class Dvfl:
     def flows(self) -> list[Flow]:
         """Every round's messages, and the encodings that the owner collects once; nothing is sent back."""
         s = self.settings
-        owner_rows, each = self.rows, 1 + s.copies
+        owner_rows, each = self.rows, 1 + s.copies  # hosts make partial passes from what they were sent once
         guests = list(zip((guest.name for guest in self.data.guests), self.stack.latents, strict=True))
         receivers = "owner" if s.hosts == 0 else "host-1" if s.hosts == 1 else f"each of {s.hosts} hosts"
         # Hosts that learn: those without parameters need nothing before the owner asks.
@@ -220,7 +231,7 @@ class Dvfl:
             )
             for number, (name, latent) in enumerate(guests)
         ]
-        received = owner_rows.count * each * self.stack.owner_widths[0] * megabytes
+        received = owner_rows.count * (each + s.partial) * self.stack.owner_widths[0] * megabytes
         collected = [Flow(name, "owner", "once, after it", 1, received, "hosts") for name in self.host_names[: s.hosts]]
         return pushed + encoded + collected
 
@@ -350,6 +361,7 @@ def _check(data: VerticalData, s: Settings) -> None:
     for name in ("owner_dropout", "smoothing", "guest_noise", "guest_dropout", "host_dropout", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
+    check_partial(s)
     _check_objectives(s)
     if s.period > s.guest_epochs:
         raise UserError(f"period {s.period}: with {s.guest_epochs} guest epochs nothing would ever be pushed")

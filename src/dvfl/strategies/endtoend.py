@@ -4,7 +4,7 @@ Whose messages arrive in which round depends on the faults alone, so it is worke
 the rounds themselves only compute. What a strategy does with the masks is its own file.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -89,6 +89,10 @@ class EndToEnd:
         self.data = data = self._replica_data.first
         for one in self._replica_data.distinct():
             _check(one, settings)
+        if settings.guest_dropout and algorithm.summed:
+            raise UserError(
+                f"guest_dropout {settings.guest_dropout}: this strategy's host reads sums alone; 0 is right"
+            )
         self.settings, self.seeds = settings, tuple(seeds)
         self.faults = per_replica(faults, len(self.seeds))
         self.guest_names = [guest.name for guest in data.guests]
@@ -118,7 +122,7 @@ class EndToEnd:
             for group in self.model.groups
         ]
         self.feed = Feed(self.device, self.rows.iterations)
-        self._dropout = self._made_dropout()
+        self._dropout, self._hidden = self._made_dropout(), self._made_hidden()
         self._noise = self._noises()
         self.epoch = 0
         self.losses: list[Tensor] = []  # (replicas,) an epoch
@@ -193,9 +197,12 @@ class EndToEnd:
         while not self.finished:
             self.advance()
 
-    def outputs(self) -> Tensor:
-        """The trained model's outputs for the test rows: (replicas, test rows, outputs)."""
-        return self.model.predict(self._replica_data.test())
+    def outputs(self, guests: Collection[int] | None = None) -> Tensor:
+        """The trained model's outputs for the test rows: (replicas, test rows, outputs).
+
+        `guests`: numbers, from 0, of those that are there; all unless given. Zeros are in the place of the others.
+        """
+        return self.model.predict(self._replica_data.test(), guests)
 
     def scores(self) -> NDArray[np.float64]:
         """Each replica's test accuracy in percent, or R2 of a regression; no number where it stalled."""
@@ -253,8 +260,9 @@ class EndToEnd:
             ("host rate", [one.host_rule.rate for one in self._variants]),
         ):
             self.feed.load(name, rates(s.schedule, one_or_each(each), start, rounds, total))
-        for dropout in (*self._noise, *([self._dropout] if self._dropout else [])):
-            dropout.load(self.epoch, rounds, self.rows.batch)
+        for dropout in (*self._noise, self._dropout, self._hidden):
+            if dropout is not None:
+                dropout.load(self.epoch, rounds, self.rows.batch)
         for name, mask in self._masks.items():
             self.feed.load(name, mask)
         self._loss.zero_()
@@ -302,7 +310,11 @@ class EndToEnd:
 
     def keep(self, t: Round, replicas: slice) -> Tensor | None:
         """The factors of dropout in round `t`, for what the head reads; None where there is none."""
-        return None if self._dropout is None else self._dropout.at(t, replicas)
+        keep = None if self._dropout is None else self._dropout.at(t, replicas)
+        if self._hidden is None:
+            return keep
+        seen = self._hidden.at(t, replicas).index_select(2, self._guest).float()
+        return seen if keep is None else keep * seen
 
     def rate(self, name: str, t: Round, replicas: slice) -> Tensor:
         """The learning rate of round `t`: one, or one a replica."""
@@ -336,6 +348,14 @@ class EndToEnd:
         keep, width = [1 - one.dropout for one in self._variants], self.model.head.in_width
         return Dropout("split-dropout", width, keep, self.seeds, self.feed, self.device).scaled()
 
+    def _made_hidden(self) -> Dropout | None:
+        """Of whole guests at the host."""
+        if not self.settings.guest_dropout:
+            return None
+        latents, keep = self.model.latents, [1 - self.settings.guest_dropout] * len(self.seeds)
+        self._guest = torch.arange(len(latents)).repeat_interleave(torch.tensor(latents)).to(self.device)  # of a column
+        return Dropout("guest-dropout", len(latents), keep, self.seeds, self.feed, self.device).never_all()
+
     def _noises(self) -> list[Dropout]:
         """Which input values guests see, a group each; none where they see all."""
         if not any(one.guest_noise for one in self._variants):
@@ -368,6 +388,6 @@ def _check(data: VerticalData, s: SplitSettings) -> None:
     check_copies(data, s.copies)
     if s.retries < 0:
         raise UserError(f"retries {s.retries}: 0 or more is right")
-    for name in ("dropout", "smoothing", "guest_noise", "validation"):
+    for name in ("dropout", "guest_dropout", "smoothing", "guest_noise", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")

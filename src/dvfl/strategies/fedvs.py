@@ -22,7 +22,7 @@ held-out rows go through the code too, and meet no faults.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -122,8 +122,10 @@ class FedVS(EndToEnd):
             )
 
     @torch.no_grad()
-    def outputs(self) -> Tensor:
+    def outputs(self, guests: Collection[int] | None = None) -> Tensor:
         """The trained model's outputs for the test rows, coded as in training: (replicas, test rows, outputs)."""
+        if guests is not None:
+            raise ValueError("fedvs decodes the sum of all guests; without one there is nothing to predict from")
         with suited(self.device, self.rows.batch * max(learner.parameters.numel() for learner in self.model.learners)):
             return self.server.predict(self._sums()) * self.model.target_spread + self.model.target_centre
 

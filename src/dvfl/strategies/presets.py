@@ -29,6 +29,8 @@ _MANY_ROWS = 20_000
 _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 # Where rows lack guests, `tuned` hides one so often in training, and the owner, not hosts, learns to do without it.
 _HIDDEN = 0.3
+# For parties that will be down at prediction guests are hidden as often, hosts so often, and so many passes are made.
+_HIDDEN_HOSTS, _PASSES = 0.2, 4
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
@@ -115,6 +117,23 @@ def preset(
     if guest_objective == "simclr" and isinstance(settings, Settings):
         settings = _SIMCLR[name](settings)
     return replace(settings, batch=min(settings.batch, data.rows))
+
+
+def for_absence(settings: AnySettings) -> AnySettings:
+    """The settings of a training whose parties are to do without each other at prediction.
+
+    Guests and hosts are hidden in training, and hosts that learn encode labelled rows with guests hidden. What is
+    hidden more often already stays so.
+    """
+    if not isinstance(settings, Settings):
+        return replace(settings, guest_dropout=max(settings.guest_dropout, _HIDDEN))
+    learning = settings.hosts > 0 and settings.host_model == "autoencoder"
+    return replace(
+        settings,
+        guest_dropout=max(settings.guest_dropout, _HIDDEN),
+        host_dropout=max(settings.host_dropout, _HIDDEN_HOSTS if settings.hosts > 1 else 0.0),
+        partial=max(settings.partial, _PASSES if learning else 0),
+    )
 
 
 def least_widths(rule: str, columns: Sequence[int]) -> dict[str, Any]:

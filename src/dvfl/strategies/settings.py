@@ -67,6 +67,7 @@ class Settings(_Plain):
     guest_noise: float = 0.0  # part of a guest's input values that it does not see and learns to reconstruct
     guest_dropout: float = 0.0  # party-wise: a guest is hidden from a host, row by row; from the owner if none learns
     host_dropout: float = 0.0  # party-wise: a host is hidden from the owner, row by row
+    partial: int = 0  # how many times more hosts encode each labelled row, with guests hidden by `guest_dropout`
     validation: float = 0.1  # part of the training rows held out for the owner's early stopping; 0 switches it off
     patience: int = 20  # owner epochs without improvement on the held-out rows
     registers: Literal["batch", "row"] = "batch"  # hosts hold a guest's newest batch, or the newest of each of its rows
@@ -99,6 +100,7 @@ class SplitSettings(_Plain):
     host_rule: Rule = Sgd(1e-2, momentum=0.5)
     schedule: Schedule = "constant"  # of both learning rates
     dropout: float = 0.0  # of single dimensions of the guests' encodings at the host
+    guest_dropout: float = 0.0  # party-wise: a guest's encoding is zero at the host, row by row
     guest_noise: float = 0.0  # part of a guest's input values that it does not see in a round
     copies: int = 0  # altered copies of each labelled row that are trained on beside the row itself
     smoothing: float = 0.0  # part of a label that the host spreads over all classes

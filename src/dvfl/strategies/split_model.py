@@ -1,6 +1,6 @@
 """A network split over parties: encoders at the guests, a head at the host that has the labels; stacked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -109,10 +109,11 @@ class SplitModel:
         return parted(dx, [group.members for group in self.groups], self.latents)
 
     @torch.no_grad()
-    def predict(self, tables: Sequence[Tensor]) -> Tensor:
+    def predict(self, tables: Sequence[Tensor], guests: Collection[int] | None = None) -> Tensor:
         """The head's output for aligned tables, (rows, columns) a guest: (replicas, rows, outputs).
 
-        A table may be (replicas, rows, columns) where each replica has its own.
+        A table may be (replicas, rows, columns) where each replica has its own. `guests`: numbers of those that are
+        there, where not all are; the encodings of the others are zero.
         """
         given = [table.to(self.device) for table in tables]
         rows = given[0].shape[-2]
@@ -126,7 +127,10 @@ class SplitModel:
                     code = group.net.forward(
                         group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
                     )
-                    pieces.append(code[-1].unflatten(0, (self.replicas, -1)))
+                    piece = code[-1].unflatten(0, (self.replicas, -1))
+                    gone = [n for n, guest in enumerate(group.members) if guests is not None and guest not in guests]
+                    piece[:, gone] = 0.0
+                    pieces.append(piece)
                 outputs.append(self.head.forward(self.host.parameters, self.aggregate(pieces))[-1])
         return torch.cat(outputs, 1) * self.target_spread + self.target_centre
 

@@ -1,6 +1,6 @@
 """All parties of all replicas of a federation, stacked: what a simulation trains, and what predicts afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -188,18 +188,22 @@ class Stack:
         return joint
 
     @torch.no_grad()
-    def predict(self, joint: Tensor, *, gaps: bool = False) -> Tensor:
+    def predict(self, joint: Tensor, *, gaps: bool = False, hosts: Collection[int] | None = None) -> Tensor:
         """The owner's output for joint encodings as `encode` gives them: (replicas, rows, outputs).
 
         Class scores before the softmax, or the predicted number in the labels' own unit. With `gaps`, what is no number
-        there is as good as its mean in training.
+        there is as good as its mean in training. `hosts`: numbers of those that answer, where not all do.
         """
+        there = None
+        if hosts is not None:
+            marks = [host in hosts for host in range(self.settings.hosts)]
+            there = torch.tensor(marks, device=self.device).expand(self.replicas, 1, -1)
         at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * joint.shape[2]))
         parts = [(part - self.centre) / self.spread for part in joint.split(at_once, 1)]
         if gaps:
             parts = [part.masked_fill(part.isnan(), 0.0) for part in parts]
         with self.suited(min(joint.shape[1], at_once)):
-            outputs = torch.cat([self.owner.predict(part) for part in parts], 1)
+            outputs = torch.cat([self.owner.predict(part, there) for part in parts], 1)
         return outputs * self.target_spread + self.target_centre
 
     def _group(self, members: tuple[int, ...], given: Encoder | None) -> GuestGroup:

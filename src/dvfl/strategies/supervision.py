@@ -10,7 +10,7 @@ from torch import Tensor
 from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.host import Host
 from dvfl.parties.schedules import rates
-from dvfl.parties.standardisation import moments, standardised_targets
+from dvfl.parties.standardisation import moments, standardised_targets, widened
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
 from dvfl.strategies.rounds import Feed, Round, Rounds, cut, one_or_each
@@ -35,8 +35,9 @@ class OwnerPhase:
         artificial: int = 0,
     ) -> None:
         """`variants`: each replica's own settings, of which the owner's rate and dropout may differ. `gaps`: what never
-        came is no number in `joint`, and zero is put in its place. Rows of `joint` are the labelled ones, then their
-        copies. `parts` (replicas, rows, some): classes whose mean is a row's label. The last rows may be `artificial`.
+        came is no number in `joint`, and zero is put in its place. Rows of `joint` are the labelled ones, their copies,
+        then those of partial passes. `parts` (replicas, rows, some): classes whose mean is a row's label. The last rows
+        may be `artificial`.
         """
         self._variants = variants
         self.stack, self._settings = stack, stack.settings
@@ -49,6 +50,7 @@ class OwnerPhase:
             stack.seeds,
             device,
             copies=self._settings.copies,
+            partial=self._settings.partial,
             parts=parts,
             artificial=artificial,
         )
@@ -171,6 +173,8 @@ class OwnerPhase:
         """From the rows that are trained on; what never came (no number) has no part."""
         for replica, encodings in enumerate(joint):
             centre, spread = moments(encodings[self.rows.trained_on(replica)])
+            if self._settings.partial:
+                spread = widened(centre, spread, encodings[self.rows.partial_of(replica)])
             self.stack.centre[replica, 0], self.stack.spread[replica, 0] = centre, spread
 
     def _score(self, held: Tensor) -> Tensor:

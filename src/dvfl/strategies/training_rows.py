@@ -45,7 +45,9 @@ class LabelledRows:
     A seed has the same order and holds out the same rows in every strategy. Rows may lie in several segments of equal
     length: row i of the first then takes row i of every other along wherever it goes. What does not fill the segments
     is left out. Rows may have copies, which lie behind them in the same order, all rows' first copies first: a row that
-    is held out is so with all of them. The last rows may be of artificial entities, which are never held out.
+    is held out is so with all of them. Behind those lie, likewise, the encodings of partial passes: an epoch takes one
+    of them or the row as it is, the next epoch the next, and where a row begins is drawn. The last rows may be of
+    artificial entities, which are never held out.
     """
 
     def __init__(
@@ -59,10 +61,11 @@ class LabelledRows:
         copies: int = 0,
         parts: NDArray[np.int64] | None = None,  # (replicas, rows, some): classes that are averaged
         artificial: int = 0,
+        partial: int = 0,
     ) -> None:
         self.rows = labels.shape[-1] // segments  # of a segment
         self.entries = labels.shape[-1] * (1 + copies)  # rows and copies
-        self._copies = copies
+        self._copies, self._partial = copies, partial
         self._segments = segments
         self._labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device).flatten()
         first = (torch.arange(len(seeds), device=device) * labels.shape[-1])[:, None]
@@ -86,13 +89,23 @@ class LabelledRows:
         self.iterations = -(-self._train.shape[1] // self._drawn)
 
     def trained_on(self, replica: int) -> Tensor:
-        """The rows that a replica trains on, and their copies."""
+        """The rows that a replica trains on, and their copies; of those with guests hidden, none."""
         return torch.from_numpy(self._train[int(self._of[replica])]).to(self._labels.device)
+
+    def partial_of(self, replica: int) -> Tensor:
+        """Where those rows' encodings of all partial passes are."""
+        rows = self.trained_on(replica)
+        return torch.cat(
+            [rows[rows < self.rows] + self.entries + number * self.rows for number in range(self._partial)]
+        )
 
     def load(self, feed: Feed, epoch: int) -> None:
         """Draws the order of an epoch."""
         orders = [batches(self._train.shape[1], self._drawn, seed, "owner", epoch) for seed in self._seeds]
-        feed.load("rows", np.stack([rows[order] for rows, order in zip(self._train, orders, strict=True)], 1))
+        drawn = [rows[order] for rows, order in zip(self._train, orders, strict=True)]
+        if self._partial:
+            drawn = [self._passed(rows, seed, epoch) for rows, seed in zip(drawn, self._seeds, strict=True)]
+        feed.load("rows", np.stack(drawn, 1))
 
     def at(self, feed: Feed, t: Round, replicas: slice = slice(None)) -> Tensor:
         """The rows of round `t`: (replicas, batch)."""
@@ -116,7 +129,7 @@ class LabelledRows:
 
     def labels_of(self, rows: Tensor, replicas: slice = slice(None)) -> Tensor:
         """The labels of rows or copies (replicas, batch) of some replicas."""
-        if self._copies:
+        if self._copies or self._partial:
             rows = rows % self.rows
         places = rows if self._first_label is None else rows + self._first_label[replicas]
         return self._labels.index_select(0, places.flatten()).view(rows.shape)
@@ -127,3 +140,10 @@ class LabelledRows:
             return self.labels_of(rows, replicas)
         places = rows % self.rows + self._first_part[replicas]
         return self._parts.index_select(0, places.flatten()).view(*rows.shape, -1)
+
+    def _passed(self, rows: NDArray[np.int32], seed: int, epoch: int) -> NDArray[np.int32]:
+        """Entries with each row as it is replaced by the encoding whose turn it is; copies stay."""
+        first = numpy_generator(seed, "owner passes").integers(self._partial + 1, size=self.rows)
+        number = (first[rows % self.rows] + epoch) % (self._partial + 1)
+        ahead = np.where(number > 0, number + self._copies, 0) * self.rows
+        return np.where(rows < self.rows, rows + ahead, rows).astype(np.int32)
