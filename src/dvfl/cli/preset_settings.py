@@ -19,6 +19,8 @@ from dvfl.strategies.settings import Settings
 
 _RULE = "table"  # of sizes, for data that are not the paper's
 _FEW_HOST_EPOCHS, _FEW_HOST_WIDTH = 10, 512  # of hosts after guests that learn by SimCLR (docs/tuning.md)
+# So that predictions can do without some guests and hosts (docs/prediction.md).
+_PARTIAL, _GUEST_DROPOUT, _HOST_DROPOUT = 1, 0.3, 0.2
 _SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks
 
 
@@ -34,6 +36,7 @@ def settings_for(preset: str, seed: int, labels: tuple[Path, str, str | None] | 
         y, classes = targets(label_of(read_table(path, id_column), label_column), "auto", path)
     settings = preset_of(preset, VerticalData("", (), y, y[:0], classes, _RULE))
     assert isinstance(settings, Settings)
+    settings = for_real_parties(settings)
     return training_of(settings, seed, _RULE), head_of(settings)
 
 
@@ -48,11 +51,13 @@ def widths_of(preset: str, rule: str) -> Widths:
 
 
 def for_real_parties(s: Settings) -> Settings:
-    """What real parties can do of a preset for few labels.
+    """What real parties can do of a preset, and what they must be able to do without.
 
-    Guests do not know which rows are labelled, so there are no copies of those, and the owner goes through its rows as
-    often as it would have met them with copies. Hosts learn: one that passes on all it has would be no host.
+    Of one for few labels: guests do not know which rows are labelled, so there are no copies of those, and the owner
+    goes through its rows as often as it would have met them with copies. Hosts learn: one that passes on all it has
+    would be no host.
     """
+    s = replace(s, guest_dropout=_GUEST_DROPOUT, host_dropout=_HOST_DROPOUT)
     if not s.copies:
         return s
     return replace(
@@ -86,6 +91,7 @@ def training_of(s: Settings, seed: int, rule: str) -> Training:
         s.guest_objective,
         s.host_objective,
         s.temperature,
+        _PARTIAL,
     )
 
 
