@@ -18,6 +18,7 @@ from dvfl.errors import RunFailed, UserError
 from dvfl.federation.accounts import Site
 from dvfl.federation.broker import Broker, check_version, find_server
 from dvfl.federation.credentials import authority_path, certificate_path, check_certificate, key_path, read_plan_key
+from dvfl.federation.current_rows import CurrentRows
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import GuestParty
 from dvfl.federation.guest_alignment import GuestAlignment
@@ -71,9 +72,10 @@ def run_guest(folder: Path) -> None:
                 await together(stop, alignment.slots(), about)
             if stop.is_set():
                 return
+            files = CurrentRows(folder, federation, party, say)
             guest = await here.work(partial(_opened_guest, folder, federation, party, storage, here))
             about = report(folder, lambda: _guest_status(guest, connections))
-            await together(stop, GuestService(guest, lines, here).run(stop), about)
+            await together(stop, GuestService(guest, lines, here, files).run(stop), about)
 
         async def serve(stop: asyncio.Event) -> None:
             given = federation.alignment.way == "given"
