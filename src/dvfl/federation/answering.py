@@ -47,7 +47,7 @@ def check_fresh(frozen: Frozen, guest: str, asked: Predict, answer: Fresh) -> No
     own = frozen.guests[guest]
     if (answer.guest, answer.run, answer.encoder) != (guest, frozen.plan.run, own.encoder):
         raise BadMessage("an answer of another guest, run or encoder")
-    if not np.isin(answer.slots, asked.slots).all():
+    if len(answer.slots) and (places(asked.slots, answer.slots) < 0).any():
         raise BadMessage("slots that were not asked for")
     width = frozen.training.register(guest).values.shape[1]
     if len(answer.slots) and answer.values.shape[1] != width:
@@ -70,7 +70,7 @@ def gathered(frozen: Frozen, slots: NDArray[np.int32], fresh: Mapping[str, Fresh
         ages[held, number] = _ages(frozen, guest, slots[held], now_ms)
         answer = fresh.get(guest)
         if answer is not None and len(answer.slots):
-            rows = _places(slots, answer.slots)
+            rows = places(slots, answer.slots)
             b[0, rows, columns] = answer.values
             present[0, rows, number] = True
             states[rows, number], ages[rows, number] = FRESH, 0.0
@@ -84,6 +84,14 @@ def keep(frozen: Frozen, fresh: Mapping[str, Fresh], now_ms: int) -> None:
         frozen.training.register(guest).write(answer.slots, answer.values, stamp)
 
 
+def places(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Where some numbers stand among slots, of which there is one at least; -1 for one that does not."""
+    order = slots.argsort()
+    found: NDArray[np.intp] = order[slots.searchsorted(some, sorter=order).clip(max=len(slots) - 1)]
+    found[slots[found] != some] = -1
+    return found
+
+
 def _ages(frozen: Frozen, guest: str, slots: NDArray[np.int32], now_ms: int) -> NDArray[np.float64]:
     """Of rows that are held: since they were asked for, or else since the guest's sweep came."""
     steps = frozen.training.register(guest).steps[slots]
@@ -95,10 +103,3 @@ def _ages(frozen: Frozen, guest: str, slots: NDArray[np.int32], now_ms: int) -> 
 
 def _asked_epoch(plan: Plan) -> int:
     return plan.guest_epochs + 2  # one more than that of the sweep
-
-
-def _places(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Where some of the slots stand among them."""
-    order = np.argsort(slots)
-    places: NDArray[np.intp] = order[np.searchsorted(slots, some, sorter=order)]
-    return places

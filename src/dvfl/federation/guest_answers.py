@@ -13,7 +13,7 @@ from dvfl.federation.answering import check_slots
 from dvfl.federation.guest import GuestParty
 from dvfl.federation.guest_training import GuestTraining, Rows
 from dvfl.federation.line import GuestLine
-from dvfl.federation.surroundings import Surroundings
+from dvfl.federation.surroundings import Surroundings, worked
 from dvfl.federation.wire import Ask, BadMessage, Fresh, Refused, decode, encode
 
 _LOOK_S = 1.0  # between two looks at the guest's files
@@ -66,7 +66,8 @@ class GuestAnswers:
         try:
             async with asyncio.timeout(asked.left_ms / 1000):
                 encoder = await self._encoder()
-                slots, values = await self._here.work(partial(encoder.encode, asked.slots))
+                task = partial(encoder.encode, asked.slots)
+                slots, values = await worked(self._here, len(asked.slots), task)
         except TimeoutError:
             return encode(Refused("too late"))
         return encode(Fresh(self._party.name, asked.run, encoder.hash, slots, values))

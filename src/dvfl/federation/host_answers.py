@@ -9,7 +9,7 @@ from dvfl.federation.accounts import PREDICT
 from dvfl.federation.answering import GUESTS_SHARE, check_fresh, check_slots, gathered, keep
 from dvfl.federation.host import Frozen, HostParty
 from dvfl.federation.line import HostLine
-from dvfl.federation.surroundings import Surroundings
+from dvfl.federation.surroundings import Surroundings, worked
 from dvfl.federation.wire import Ask, BadMessage, Fresh, Predict, Predicted, Refused, decode, encode
 
 _LOOK_S = 0.4  # between two looks whether a guest is there
@@ -59,7 +59,8 @@ class HostAnswers:
             keep(frozen, fresh, now_ms)
             for guest in fresh:
                 self._party.refreshed(guest, now_ms=now_ms)
-        values = await self._here.work(partial(frozen.training.encoded, found.b, found.present))
+        task = partial(frozen.training.encoded, found.b, found.present)
+        values = await worked(self._here, len(asked.slots), task)
         run, name = frozen.plan.run, self._party.name
         return encode(Predicted(name, run, frozen.hash, asked.slots, values, found.states, found.ages))
 

@@ -214,6 +214,7 @@ class OwnerParty:
             "counts": self.counts,
             "longest_wait_s": self.longest_wait_s,
             "collected": {host: [known.frozen, known.chunks] for host, known in self.collected.items()},
+            "whole": [host for host, known in self.collected.items() if known.whole],
             "statuses": {host: encode(status).hex() for host, status in self.statuses.items()},
         }
         tensors = self._training.state() if self._training else {}

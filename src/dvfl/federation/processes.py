@@ -338,9 +338,19 @@ def _owner_status(owner: OwnerParty, lines: dict[str, Connection]) -> dict[str, 
         "epochs": owner.epochs,
         "loss": owner.loss,
         "restarts": owner.restarts,
+        "progress": _progress(owner),
         **owner.counts,
         **_traffic(lines.values()),
     }
+
+
+def _progress(owner: OwnerParty) -> str:
+    """How far guests and hosts are, by what hosts say."""
+    plan, statuses = owner.plan, owner.statuses.values()
+    seen = [max((s.guests[g.name].epoch for s in statuses if g.name in s.guests), default=0) for g in plan.guests]
+    epoch = min(*seen, plan.guest_epochs)
+    steps = min((status.steps for status in statuses), default=0)
+    return f"guests in epoch {epoch} of {plan.guest_epochs}, hosts at step {steps} of {plan.host_steps}"
 
 
 def _aligning_status(party: str, role: str, lines: dict[str, Connection]) -> dict[str, Any]:
