@@ -10,6 +10,7 @@ from dvfl.federation.answering import GUESTS_SHARE, check_fresh, check_slots, ga
 from dvfl.federation.host import Frozen, HostParty
 from dvfl.federation.line import HostLine
 from dvfl.federation.surroundings import Surroundings, worked
+from dvfl.federation.tasks import within
 from dvfl.federation.wire import Ask, BadMessage, Fresh, Predict, Predicted, Refused, decode, encode
 
 _LOOK_S = 0.4  # between two looks whether a guest is there
@@ -69,7 +70,8 @@ class HostAnswers:
         left_s = GUESTS_SHARE * min(_MOST_S, asked.left_ms / 1000)
         question = encode(Ask(frozen.plan.run, round(1000 * left_s), asked.slots))
         guests = [guest for guest, own in frozen.guests.items() if own.encoder and guest not in self._away]
-        replies = await asyncio.gather(*(self._line.ask(guest, question, left_s) for guest in guests))
+        asking = [within(left_s, self._line.ask(guest, question, left_s)) for guest in guests]
+        replies = await asyncio.gather(*asking)
         found = {}
         for guest, reply in zip(guests, replies, strict=True):
             if reply is None:

@@ -22,7 +22,7 @@ from dvfl.federation.owner_folder import Model, OwnerFolder, Saved
 from dvfl.federation.prediction_tables import framed
 from dvfl.federation.predictions import NotReady, Prediction
 from dvfl.federation.surroundings import Here, Surroundings, worked
-from dvfl.federation.tasks import end
+from dvfl.federation.tasks import end, within
 from dvfl.federation.wire import BadMessage, Predict, Predicted, Refused, decode, encode
 
 DEADLINE_S = 2.0
@@ -141,7 +141,7 @@ class FederationPredictor:
                 if left_s <= 0:
                     return None
                 asked = Predict(model.plan.run, model.hosts[host], round(1000 * left_s), slots)
-                reply = await self._lines[host].predict(encode(asked), left_s)
+                reply = await within(left_s, self._lines[host].predict(encode(asked), left_s))
             if reply is None:
                 return None
             try:
