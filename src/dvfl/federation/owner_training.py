@@ -55,7 +55,8 @@ class Labels:
 class OwnerTraining:
     """The head on joint encodings (1 + passes, rows, all hosts' widths); `heard` marks the hosts that gave any.
 
-    The first encodings of a row are of all guests; every epoch draws one of them all for each row.
+    The first encodings of a row are of all guests. They take turns: an epoch has one of them for each row, the next
+    epoch the next, and where a row begins is drawn.
     """
 
     def __init__(self, plan: Plan, settings: OwnerSettings, labels: Labels, joint: Tensor, heard: list[bool]) -> None:
@@ -83,6 +84,7 @@ class OwnerTraining:
         if settings.standardise:
             self.centre, self.spread = moments(joint[:, torch.from_numpy(self._train)].flatten(0, 1))
         self._joint = (joint - self.centre) / self.spread
+        self._first = numpy_generator(plan.seed, "owner passes").integers(len(joint), size=rows)
         self._hosts = len(widths)
         self._heard = None if all(heard) else torch.tensor(heard)[None, None]
         guess = self.owner.supervision.guess(self._y[self._held][None]) if held else torch.zeros(1)
@@ -105,9 +107,7 @@ class OwnerTraining:
             numpy_generator(seed, "owner-dropout", self.epoch).integers(_MASKS, size=(count, batch))
         )
         hidden = numpy_generator(seed, "host-dropout", self.epoch)
-        passes = torch.from_numpy(
-            numpy_generator(seed, "passes", self.epoch).integers(len(self._joint), size=order.shape)
-        )
+        passes = torch.from_numpy((self._first[order.numpy()] + self.epoch) % len(self._joint))
         total = 0.0
         for t, rows in enumerate(order):
             keep = self._masks[picks[t]][None] if s.dropout else None
