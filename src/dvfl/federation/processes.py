@@ -68,8 +68,10 @@ def run_guest(folder: Path) -> None:
         async def work(stop: asyncio.Event, alignment: GuestAlignment | None) -> None:
             if alignment is not None:
                 await alignment.serve(lines)
-                about = report(folder, lambda: _aligning_status(party.party, "guest", connections))
-                await together(stop, alignment.slots(), about)
+                works = [alignment.slots()]
+                if not alignment.done:
+                    works.append(report(folder, lambda: _aligning_status(party.party, "guest", connections)))
+                await together(stop, *works)
             if stop.is_set():
                 return
             files = CurrentRows(folder, federation, party, say)
