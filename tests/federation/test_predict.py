@@ -44,7 +44,7 @@ def owner(practice: Supervisor) -> Path:
     return practice.folder / "owner"
 
 
-def tested(practice: Supervisor) -> pd.DataFrame:
+def labelled(practice: Supervisor) -> pd.DataFrame:
     return pd.read_parquet(owner(practice) / "test_labels.parquet")
 
 
@@ -57,19 +57,19 @@ def again(practice: Supervisor, *parties: str) -> None:
     """Starts them, and waits until predictions rest on everybody."""
     for party in parties:
         practice.start_party(party)
-    ids = tested(practice)["id"].tolist()[:2]
+    ids = labelled(practice)["id"].tolist()[:2]
     until(lambda: not predict(owner(practice), ids)["degraded"].any())
 
 
 def asked(practice: Supervisor) -> pd.DataFrame:
-    return predict(owner(practice), tested(practice)["id"].tolist()[:20])
+    return predict(owner(practice), labelled(practice)["id"].tolist()[:20])
 
 
 def test_all_rows_are_predicted_as_the_result_says(
     practice: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again(practice)
-    rows = tested(practice)
+    rows = labelled(practice)
     listed = pd.concat([rows[["id"]], pd.DataFrame({"id": ["nobody knows"]})])
     listed.to_csv(tmp_path / "ids.csv", index=False)
     command = ["predict", str(owner(practice)), "--ids", str(tmp_path / "ids.csv"), "--pad", "64"]
@@ -113,7 +113,7 @@ def test_with_everything_down_there_is_an_answer_in_time(
     again(practice)
     for party in practice.roles:
         kill(practice, party)
-    (tmp_path / "ids.txt").write_text("\n".join(tested(practice)["id"].tolist()[:3]))
+    (tmp_path / "ids.txt").write_text("\n".join(labelled(practice)["id"].tolist()[:3]))
     began = time.monotonic()
     command = ["predict", str(owner(practice)), "--ids", str(tmp_path / "ids.txt"), "--out", str(tmp_path / "out.csv")]
     assert main([*command, "--deadline", "1.5"]) == 0
@@ -152,7 +152,7 @@ def test_a_kill_is_seen_within_two_seconds(practice: Supervisor) -> None:
 
 def test_rows_that_came_later_are_predicted_once_they_are_aligned(practice: Supervisor) -> None:
     again(practice)
-    like = tested(practice)["id"].tolist()[0]
+    like = labelled(practice)["id"].tolist()[0]
     files = dict.fromkeys(GUESTS, "test_table.parquet") | {"owner": "test_labels.parquet"}
     for party, file in files.items():
         path = practice.folder / party / file
