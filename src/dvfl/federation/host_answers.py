@@ -1,6 +1,7 @@
 """A host while it answers the owner's predictions: asks the guests that are there, and waits for none past its time."""
 
 import asyncio
+import math
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,7 @@ class HostAnswers:
 
     def __init__(self, party: HostParty, line: HostLine, here: Surroundings) -> None:
         self._party, self._line, self._here = party, line, here
+        self._heard: dict[str, float] = {}  # when each guest last answered anything
         self._away: set[str] = set()  # guests that did not answer the last time: nobody waits for them
 
     async def serve(self) -> None:
@@ -39,7 +41,10 @@ class HostAnswers:
             await asyncio.sleep(_LOOK_S)
 
     async def _look(self, guest: str) -> None:
-        there = await self._line.ask(guest, _ARE_YOU_THERE, _SILENCE_S) is not None
+        began = _now()
+        if await self._line.ask(guest, _ARE_YOU_THERE, _SILENCE_S) is not None:
+            self._heard[guest] = _now()
+        there = self._heard.get(guest, -math.inf) >= began  # it may have answered another question meanwhile
         (self._away.discard if there else self._away.add)(guest)
         (self._party.up.add if there else self._party.up.discard)(guest)
 
@@ -76,6 +81,7 @@ class HostAnswers:
         for guest, reply in zip(guests, replies, strict=True):
             if reply is None:
                 continue
+            self._heard[guest] = _now()
             try:
                 answer = decode(reply, Fresh, Refused)
                 if isinstance(answer, Refused):  # it is still training, or has lost its weights
@@ -86,6 +92,10 @@ class HostAnswers:
             except BadMessage as error:
                 self._party.drop(guest, error)
         return found
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 _ARE_YOU_THERE = encode(Ask("", 0, np.zeros(0, np.int32)))
