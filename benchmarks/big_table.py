@@ -129,6 +129,7 @@ def planned(table: Rows) -> Plan:
         temperature=0.5,
         guest_noise=0.2,
         guest_dropout=0.0,
+        partial=0,
         rows=table.rows,
         slots=table.rows,
         encode_slots=0,

@@ -42,7 +42,7 @@ def as_real_parties(labelled: int, seed: int, data_dir: Path | None) -> Change:
     """What real parties do otherwise than the simulator by preset tuned."""
     s = preset_of("tuned", Sources(data_dir, None).data(Source(labelled=labelled), seed))
     assert isinstance(s, Settings)
-    own = for_real_parties(s)
+    own = for_real_parties(s, "tuned")
     return tuple((name, getattr(own, name)) for name in vars(s) if getattr(own, name) != getattr(s, name))
 
 

@@ -75,6 +75,7 @@ def training_plan(guests: list[str], hosts: list[str], size: Size, **change: Any
         "host_schedule": "constant",
         "guest_noise": 0.1,
         "guest_dropout": 0.1,
+        "partial": 0,
         "slots": size.rows,
         "encode_slots": size.test_rows,
         "rows": size.rows,

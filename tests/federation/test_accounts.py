@@ -33,7 +33,7 @@ def test_every_subject_of_the_host_is_open_to_one_party_alone(names: list[str]) 
     accounts = config(site(tuple(guests), host=host, owner=owner))["accounts"]
     assert set(accounts) == set(names)
     exports = {export["service"]: export["accounts"] for export in accounts[host]["exports"]}
-    assert len(exports) == len(accounts[host]["exports"]) == 2 * len(guests) + 2
+    assert len(exports) == len(accounts[host]["exports"]) == 2 * len(guests) + 3
     imported = {}
     for party in (owner, *guests):
         for service in accounts[party]["imports"]:
@@ -46,15 +46,17 @@ def test_every_subject_of_the_host_is_open_to_one_party_alone(names: list[str]) 
 
 
 @given(st.lists(NAMES, min_size=3, max_size=8, unique=True))
-def test_the_owner_alone_reaches_guests_and_there_one_subject(names: list[str]) -> None:
+def test_the_owner_and_the_host_alone_reach_guests_and_each_there_one_subject(names: list[str]) -> None:
     host, owner, *guests = names
     accounts = config(site(tuple(guests), host=host, owner=owner))["accounts"]
     for guest in guests:
-        assert accounts[guest]["exports"] == [{"service": "align", "accounts": [owner]}]
+        exports = {export["service"]: export["accounts"] for export in accounts[guest]["exports"]}
+        assert exports == {"align": [owner], "encode": [host]}
         assert {entry["service"]["account"] for entry in accounts[guest]["imports"]} == {host}
     reached = {e["to"]: e["service"] for e in accounts[owner]["imports"] if e["service"]["account"] != host}
     assert reached == {f"align.{guest}": {"account": guest, "subject": "align"} for guest in guests}
-    assert "imports" not in accounts[host]
+    asked = {entry["to"]: entry["service"] for entry in accounts[host]["imports"]}
+    assert asked == {f"encode.{guest}": {"account": guest, "subject": "encode"} for guest in guests}
 
 
 def test_only_the_host_has_streams_and_the_owner_exports_nothing() -> None:

@@ -164,10 +164,10 @@ def test_encodings_are_those_of_its_encoder() -> None:
     trained(guest)
     table, _ = tables()
     message = next(guest.sweep())
-    assert guest._training is not None
+    assert guest.training is not None
     rows = np.array([int(np.flatnonzero(table.slots == slot)[0]) for slot in message.slots[:5]])
     with torch.no_grad():
-        own = guest._training.guest.encode(torch.from_numpy(table.take(rows))[None])[0]
+        own = guest.training.guest.encode(torch.from_numpy(table.take(rows))[None])[0]
     np.testing.assert_allclose(message.values[:5], own, rtol=1e-5, atol=1e-6)
 
 

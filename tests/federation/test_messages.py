@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 from dvfl.errors import UserError
 from dvfl.federation.fields import (
     Age,
+    Ages,
     Count,
     Document,
     Flag,
@@ -22,6 +23,9 @@ from dvfl.federation.fields import (
     Octets,
     Seconds,
     Slots,
+    SomeFloats,
+    SomeSlots,
+    States,
     Text,
     schema,
 )
@@ -72,6 +76,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 @st.composite
 def messages(draw: st.DrawFn, kind: type) -> Any:
     rows, width, guests = (draw(st.integers(1, 5)) for _ in range(3))
+    some = draw(st.integers(0, 3))
     values = {
         **VALUES,
         Slots: arrays.arrays(np.int32, rows, elements=st.integers(0, 2**31 - 1), unique=True),
@@ -79,6 +84,10 @@ def messages(draw: st.DrawFn, kind: type) -> Any:
             np.float32, (rows, width), elements=st.floats(allow_nan=False, allow_infinity=False, width=32)
         ),
         Marks: arrays.arrays(np.uint8, (rows, guests), elements=st.integers(0, 1)),
+        SomeSlots: arrays.arrays(np.int32, some, elements=st.integers(0, 2**31 - 1), unique=True),
+        SomeFloats: arrays.arrays(np.float32, (some, width), elements=st.floats(-1, 1, width=32)),
+        States: arrays.arrays(np.uint8, (rows, guests), elements=st.integers(0, 3)),
+        Ages: arrays.arrays(np.float32, (rows, guests), elements=st.just(-1.0) | st.floats(0, 2**100, width=32)),
         Octets: arrays.arrays(np.uint8, st.integers(1, 100)),
     }
     hints = get_type_hints(kind, include_extras=True)

@@ -23,14 +23,14 @@ import pytest
 from digits import make_digits
 from recording import Frame, Recorded, Relay, arrays_in, frames
 
-from dvfl.federation.accounts import ALIGN
+from dvfl.federation.accounts import ALIGN, ENCODE
 from dvfl.federation.chaos_folder import addresses, redirected
 from dvfl.federation.chaos_schedule import link
 from dvfl.federation.plan import read_plan
 from dvfl.federation.settings import Federation
 from dvfl.federation.streams import stream_name
 from dvfl.federation.supervisor import Supervisor
-from dvfl.federation.wire import Encodings, Hello, Introduce, Letter, Refused, Welcome, decode
+from dvfl.federation.wire import Ask, Encodings, Hello, Introduce, Letter, Refused, Welcome, decode
 from dvfl.files import write_text
 
 PATIENCE_S = 120.0
@@ -120,10 +120,13 @@ def ports(pid: int) -> set[int]:
 
 
 def answers(guest: str, frame: Frame, asked: dict[str, str], run: Run) -> None:
-    """Holds one message to what may reach a guest: the owner's letters, or an answer to what it asked, and which."""
+    """Holds one message to what may reach a guest: letters, a host's questions, or an answer to what it asked."""
     if frame.words[1] == ALIGN:
         message = decode(frame.payload, Introduce, Letter)
         assert arrays_in(message) == (["content"] if isinstance(message, Letter) else [])
+        return
+    if frame.words[1] == ENCODE:
+        assert arrays_in(decode(frame.payload, Ask)) == ["slots"]
         return
     question = asked[frame.words[1]]
     if frame.headers.startswith(b"NATS/1.0 503"):  # the broker's own: nobody is there to answer yet

@@ -48,7 +48,7 @@ HARM = [
     ("$SYS.REQ.SERVER.PING.JSZ", b"{}"),
     ("$SYS.REQ.ACCOUNT.host-1.CONNZ", b"{}"),
 ]
-OWN = {"guest-1": ("push", "hello"), "owner": ("tell", "collect")}  # what each may say
+OWN = {"guest-1": ("push", "hello"), "owner": ("tell", "collect", "predict")}  # what each may say
 
 
 def run(attempt: Coroutine[Any, Any, None]) -> None:
@@ -112,7 +112,7 @@ async def settled(federation: "Brokered", client: Client, host: Client, heard: l
 @pytest.mark.parametrize("party", OWN)
 def test_no_subject_of_the_hosts_account_can_be_named_directly(brokered: "Brokered", party: str) -> None:
     others = [service for other, services in OWN.items() if other != party for service in services]
-    subjects = ["owner.tell", "owner.collect", "push.guest-1", "hello.guest-1", *others]
+    subjects = ["owner.tell", "owner.collect", "owner.predict", "push.guest-1", "hello.guest-1", *others]
 
     async def attempt() -> None:
         async with guarded(brokered) as (host, heard), brokered.connected(party) as client:
@@ -217,7 +217,10 @@ def test_a_guest_cannot_empty_even_its_own_stream(brokered: "Brokered") -> None:
 # Owner and guest, past the host.
 
 
-def test_nobody_but_the_owner_reaches_a_guest(brokered: "Brokered") -> None:
+@pytest.mark.parametrize(("service", "asker"), [("align", "owner"), ("encode", "host-1")])
+def test_a_guest_is_reached_by_one_party_on_each_of_its_subjects(
+    brokered: "Brokered", service: str, asker: str
+) -> None:
     heard: list[Msg] = []
 
     async def answer(message: Msg) -> None:
@@ -225,17 +228,26 @@ def test_nobody_but_the_owner_reaches_a_guest(brokered: "Brokered") -> None:
         await message.respond(b"of guest-2")
 
     async def attempt() -> None:
-        async with brokered.connected("guest-2") as guest, brokered.connected("owner") as owner:
-            await guest.subscribe("align", cb=answer)
+        async with brokered.connected("guest-2") as guest, brokered.connected(asker) as friend:
+            await guest.subscribe(service, cb=answer)
             await brokered.flushed(guest)
-            assert (await owner.request("align.guest-2", b"asked", timeout=2)).data == b"of guest-2"
-            for party in ("guest-1", "host-1"):
+            assert (await friend.request(f"{service}.guest-2", b"asked", timeout=2)).data == b"of guest-2"
+            for party in {"guest-1", "host-1", "owner"} - {asker}:
                 async with brokered.connected(party) as client:
-                    for subject in ("align", "align.guest-2", "guest-2.align"):
+                    for subject in (service, f"{service}.guest-2", f"guest-2.{service}"):
                         with pytest.raises((NoRespondersError, TimeoutError)):
                             await client.request(subject, b"forged", timeout=0.3)
             await brokered.flushed(guest)
         assert [message.data for message in heard] == [b"asked"]
+
+    run(attempt())
+
+
+def test_a_guest_that_is_gone_is_known_to_be_at_once(brokered: "Brokered") -> None:
+    async def attempt() -> None:
+        async with brokered.connected("host-1") as host:
+            with pytest.raises(NoRespondersError):
+                await host.request("encode.guest-2", b"asked", timeout=5)
 
     run(attempt())
 
@@ -256,7 +268,10 @@ def test_the_owner_cannot_have_a_guests_answer_go_elsewhere(brokered: "Brokered"
     run(attempt())
 
 
-def test_nobody_hears_what_passes_between_owner_and_guest(brokered: "Brokered") -> None:
+@pytest.mark.parametrize(("service", "asker"), [("align", "owner"), ("encode", "host-1")])
+def test_nobody_hears_what_passes_between_a_guest_and_who_asks_it(
+    brokered: "Brokered", service: str, asker: str
+) -> None:
     caught: list[Msg] = []
 
     async def catch(message: Msg) -> None:
@@ -267,13 +282,13 @@ def test_nobody_hears_what_passes_between_owner_and_guest(brokered: "Brokered") 
 
     async def attempt() -> None:
         async with brokered.connected("guest-1") as spy, brokered.connected("guest-2") as guest:
-            for subject in (">", "align.>", "_INBOX.>", "_R_.>"):
+            for subject in (">", f"{service}.>", "_INBOX.>", "_R_.>"):
                 await spy.subscribe(subject, cb=catch)
-            await guest.subscribe("align", cb=answer)
+            await guest.subscribe(service, cb=answer)
             await brokered.flushed(spy, guest)
-            async with brokered.connected("owner") as owner:
+            async with brokered.connected(asker) as friend:
                 for _ in range(5):
-                    await owner.request("align.guest-2", SECRET, timeout=2)
+                    await friend.request(f"{service}.guest-2", SECRET, timeout=2)
             await brokered.flushed(spy)
         assert not caught
 

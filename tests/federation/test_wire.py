@@ -15,13 +15,17 @@ from hypothesis import strategies as st
 from dvfl.federation.wire import (
     MAX_HEADER,
     MAX_MESSAGE,
+    Ask,
     BadMessage,
     Chunk,
     Collect,
     Encodings,
+    Fresh,
     GuestSeen,
     Hello,
     Message,
+    Predict,
+    Predicted,
     Refused,
     Status,
     Sweep,
@@ -50,6 +54,8 @@ WELCOME = Welcome("host-1", 7, 8, 2, 3, True, False, False, False, '{"plan":1}')
 SEEN = GuestSeen("training", 2, 3, 500, -1.0, "", None, 0, 0, 10, 9, 1, 1.5)
 STATUS = Status("host-1", "ab", 1, "training", 1, 2, 3, 0.25, "", 4, 0, 0, 5, 6, 7, 8, 2.5, {"guest-1": SEEN})
 CHUNK = Chunk("host-1", "ab", "cd", 0, 12, np.ones((2, 3), np.float32), np.array([[0, 1], [1, 1]], np.uint8))
+SLOTS, VALUES = np.array([5, 0, 9], np.int32), np.arange(6, dtype=np.float32).reshape(3, 2)
+AGES = np.array([[-1, 2.5], [0, -1], [0, 0]], np.float32)
 EXAMPLES: list[Message] = [
     ENCODINGS,
     HELLO,
@@ -58,6 +64,10 @@ EXAMPLES: list[Message] = [
     STATUS,
     Collect("ab", "cd", 3),
     CHUNK,
+    Predict("ab", "cd", 1500, SLOTS),
+    Predicted("host-1", "ab", "cd", SLOTS, VALUES, np.array([[0, 1], [2, 3], [2, 2]], np.uint8), AGES),
+    Ask("ab", 900, SLOTS),
+    Fresh("guest-1", "ab", "ef", SLOTS, VALUES),
     Refused("no such run"),
 ]
 each_message = pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
@@ -178,11 +188,11 @@ def test_too_long_a_header_is_refused_unless_it_is_that_of_a_status() -> None:
         "{",
         '{"type":"tell","arrays":[],"plan":"a","plan":"a"}',
         '{"type":"tell","arrays":[],"plan":"a"}{}',
-        '{"type":"collect","arrays":[],"run":"","frozen":"","chunk":NaN}',
-        '{"type":"collect","arrays":[],"run":"","frozen":"","chunk":-Infinity}',
-        '{"type":"collect","arrays":[],"run":"","frozen":"","chunk":1e999}',
-        '{"type":"collect","arrays":[],"run":"","frozen":"","chunk":' + "9" * 5000 + "}",
-        '{"type":"collect","arrays":[],"run":"","frozen":"","chunk":9223372036854775808}',
+        '{"type":"collect","arrays":[],"run":"","frozen":"","pass_number":0,"chunk":NaN}',
+        '{"type":"collect","arrays":[],"run":"","frozen":"","pass_number":0,"chunk":-Infinity}',
+        '{"type":"collect","arrays":[],"run":"","frozen":"","pass_number":0,"chunk":1e999}',
+        '{"type":"collect","arrays":[],"run":"","frozen":"","pass_number":0,"chunk":' + "9" * 5000 + "}",
+        '{"type":"collect","arrays":[],"run":"","frozen":"","pass_number":0,"chunk":9223372036854775808}',
         '{"type":"refused","arrays":[],"reason":"\\ud800"}',
         '{"type":"refused","arrays":[],"reason":"\\u001b[31m"}',
         '{"type":["refused"],"arrays":[],"reason":""}',

@@ -11,7 +11,7 @@ from promises import check_midway
 from subject import Size
 from world import World, simulate
 
-from dvfl.federation import guest_service, guest_training, host_service, host_training, owner_service
+from dvfl.federation import guest_service, guest_training, host_answers, host_service, host_training, owner_service
 
 _LARGE_EVERY = 200  # of so many worlds one is as large as a default one, and at the parties' own pace
 _SMALL = Size(rows=12, test_rows=6, batch=6, guest_epochs=2, host_epochs=2, owner_epochs=4)
@@ -20,6 +20,7 @@ _QUICK: dict[ModuleType, dict[str, float]] = {  # in small worlds more happens i
     host_training: {"CHUNK": 160},  # a few rows a chunk
     guest_service: {"_OFTEN_S": 0.5, "_SELDOM_S": 3.0, "_AGAIN_S": 2.0},
     host_service: {"_IDLE_S": 0.1, "_SAVE_S": 2.0},
+    host_answers: {"_LOOK_S": 5.0},
     owner_service: {"_TELL_S": 0.5},
 }
 _DOWN_AND_UP = [(0.02, 0.5), (0.1, 0.3), (0.25, 1.0), (0.05, 0.05)]  # how easily things break, and come back

@@ -129,7 +129,7 @@ class Broker:
 
     def desert(self) -> None:
         """The host's process is gone, and with it its answers."""
-        self.served = {}
+        self.served = {subject: answer for subject, answer in self.served.items() if subject.startswith("encode.")}
         for task in self.answering:
             task.cancel()
 
@@ -198,6 +198,8 @@ class World:
             self.running.pop(name).cancel()
         if name in self.brokers:
             self.brokers[name].desert()
+        for broker in self.brokers.values():
+            broker.served.pop(f"encode.{name}", None)
 
     async def stop(self, name: str) -> None:
         """A process is asked to end, and does so in good order."""
@@ -293,16 +295,24 @@ class World:
 
     async def asked(self, party: str, host: str, subject: str, data: bytes) -> bytes | None:
         """A request and its answer, or none in time."""
+        return await self.exchanged(lambda: self.carried(party, host), host, subject, data, self.patience_s)
+
+    async def exchanged(
+        self, way: Callable[[], Coroutine[Any, Any, bool]], host: str, subject: str, data: bytes, within_s: float
+    ) -> bytes | None:
+        """A request and its answer at one broker; `way` says whether a message gets there, or back."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        if await self.carried(party, host):
+        if await way():
             serve = self.brokers[host].served.get(subject)
             if serve is not None:
                 answer = await self._answered(host, serve(data))
-                back = await self.carried(party, host) and self.brokers[host].served.get(subject) is serve
-                if back and loop.time() - began < self.patience_s:
+                back = await way() and self.brokers[host].served.get(subject) is serve
+                if back and loop.time() - began < within_s:
                     return answer
-        await asyncio.sleep(max(0.0, began + self.patience_s - loop.time()))
+            elif subject.startswith("encode."):
+                return None  # the broker says that nobody listens
+        await asyncio.sleep(max(0.0, began + within_s - loop.time()))
         return None
 
     async def _answered(self, host: str, answer: Coroutine[Any, Any, bytes]) -> bytes | None:
@@ -338,6 +348,9 @@ class _GuestLine:
     async def flushed(self) -> bool:
         return True
 
+    async def serve(self, subject: str, answer: Answer) -> None:
+        self.world.brokers[self.host].served[f"{subject}.{self.guest}"] = answer
+
 
 @dataclass
 class _HostLine:
@@ -363,6 +376,11 @@ class _HostLine:
     async def serve(self, subject: str, answer: Answer) -> None:
         self.world.brokers[self.host].served[subject] = answer
 
+    async def ask(self, guest: str, data: bytes, within_s: float) -> bytes | None:
+        self.world.to_guests.append(data)
+        way = lambda: self.world.carried(guest, self.host)  # noqa: E731
+        return await self.world.exchanged(way, self.host, f"encode.{guest}", data, within_s)
+
 
 @dataclass
 class _OwnerLine:
@@ -374,6 +392,10 @@ class _OwnerLine:
 
     async def collect(self, data: bytes) -> bytes | None:
         return await self.world.asked("owner", self.host, "owner.collect", data)
+
+    async def predict(self, data: bytes, within_s: float) -> bytes | None:
+        way = lambda: self.world.carried("owner", self.host)  # noqa: E731
+        return await self.world.exchanged(way, self.host, "owner.predict", data, within_s)
 
 
 def simulate(story: Callable[[], Coroutine[Any, Any, Result]]) -> Result:

@@ -30,7 +30,7 @@ def make_practice(
         data = limited_intersection(data, labelled, seed)
     s = preset_of(preset, data)
     assert isinstance(s, Settings)
-    s = for_real_parties(s)
+    s = for_real_parties(s, preset)
     names = [f"guest-{number + 1}" for number in range(len(data.guests))]
     entries = {
         name: GuestEntry(guest.columns, "unit" if guest.unit else "standardise", guest.image and tuple(guest.image))
@@ -41,8 +41,8 @@ def make_practice(
         name=f"practice-{dataset}".replace("_", "-"),
         guests=entries,
         hosts=tuple(f"host-{number + 1}" for number in range(hosts)),
-        training=training_of(s, seed, data.sizes),
-        head=head_of(s),
+        training=training_of(s, seed, data.sizes, preset),
+        head=head_of(s, preset),
         tests=True,
         about={"dataset": dataset, "preset": preset},
         alignment=Alignment(align),

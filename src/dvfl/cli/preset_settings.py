@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,18 @@ _FEW_HOST_EPOCHS, _FEW_HOST_WIDTH = 10, 512  # of hosts after guests that learn 
 _SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks
 
 
+class _Readiness(NamedTuple):
+    """What makes predictions ready to do without some guests and hosts (docs/prediction.md)."""
+
+    partial: int
+    guest_dropout: float
+    host_dropout: float
+    calibration: float
+
+
+_READINESS = {"tuned": _Readiness(1, 0.3, 0.2, 0.05), "paper": _Readiness(0, 0.0, 0.0, 0.0)}  # the paper has none
+
+
 def settings_for(preset: str, seed: int, labels: tuple[Path, str, str | None] | None) -> tuple[Training, OwnerHead]:
     """A preset for a federation without guests yet; file, id and column of the labels say what they are and how many.
 
@@ -34,7 +46,8 @@ def settings_for(preset: str, seed: int, labels: tuple[Path, str, str | None] | 
         y, classes = targets(label_of(read_table(path, id_column), label_column), "auto", path)
     settings = preset_of(preset, VerticalData("", (), y, y[:0], classes, _RULE))
     assert isinstance(settings, Settings)
-    return training_of(settings, seed, _RULE), head_of(settings)
+    settings = for_real_parties(settings, preset)
+    return training_of(settings, seed, _RULE, preset), head_of(settings, preset)
 
 
 def widths_of(preset: str, rule: str) -> Widths:
@@ -47,12 +60,15 @@ def widths_of(preset: str, rule: str) -> Widths:
     return widths
 
 
-def for_real_parties(s: Settings) -> Settings:
-    """What real parties can do of a preset for few labels.
+def for_real_parties(s: Settings, preset: str) -> Settings:
+    """What real parties can do of a preset, and what they must be able to do without.
 
-    Guests do not know which rows are labelled, so there are no copies of those, and the owner goes through its rows as
-    often as it would have met them with copies. Hosts learn: one that passes on all it has would be no host.
+    Of one for few labels: guests do not know which rows are labelled, so there are no copies of those, and the owner
+    goes through its rows as often as it would have met them with copies. Hosts learn: one that passes on all it has
+    would be no host.
     """
+    ready = _READINESS[preset]
+    s = replace(s, guest_dropout=ready.guest_dropout, host_dropout=ready.host_dropout)
     if not s.copies:
         return s
     return replace(
@@ -65,7 +81,7 @@ def for_real_parties(s: Settings) -> Settings:
     )
 
 
-def training_of(s: Settings, seed: int, rule: str) -> Training:
+def training_of(s: Settings, seed: int, rule: str, preset: str) -> Training:
     """How guests and hosts train."""
     return Training(
         seed,
@@ -86,10 +102,11 @@ def training_of(s: Settings, seed: int, rule: str) -> Training:
         s.guest_objective,
         s.host_objective,
         s.temperature,
+        _READINESS[preset].partial,
     )
 
 
-def head_of(s: Settings) -> OwnerHead:
+def head_of(s: Settings, preset: str) -> OwnerHead:
     """How the owner trains."""
     return OwnerHead(
         Optimiser.of(s.owner_rule),
@@ -103,4 +120,5 @@ def head_of(s: Settings) -> OwnerHead:
         s.patience,
         s.head,
         s.smoothing,
+        _READINESS[preset].calibration,
     )

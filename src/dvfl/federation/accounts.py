@@ -18,8 +18,10 @@ LOG_BYTES = 10 << 20
 # less each time; and it does not reload a configuration with a lower limit.
 STORE_BYTES = 1 << 40
 
-TELL, COLLECT = "owner.tell", "owner.collect"  # where the owner's requests arrive in the host's account
+# Where the owner's requests arrive in the host's account.
+TELL, COLLECT, PREDICT = "owner.tell", "owner.collect", "owner.predict"
 ALIGN = "align"  # where they arrive in a guest's, past the host
+ENCODE = "encode"  # where the host's requests arrive in a guest's
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,17 @@ def align_subject(guest: str) -> str:
     return f"align.{guest}"
 
 
+def encode_subject(guest: str) -> str:
+    """Where the host, in its own account, reaches a guest."""
+    return f"encode.{guest}"
+
+
 def server_config(site: Site) -> str:
     """The broker's configuration. It is JSON, which NATS servers read, so that no path can break out of its quotes.
 
-    A guest has the two subjects `push` and `hello`, the owner `tell` and `collect`; each leads to one subject of the
-    host's account that no other account has. In every guest's account the owner, and nobody else, reaches `align`.
+    A guest has the two subjects `push` and `hello`, the owner `tell`, `collect` and `predict`; each leads to one
+    subject of the host's account that no other account has. In every guest's account the owner, and nobody else,
+    reaches `align`, and the host, and nobody else, `encode`.
     Nothing else crosses: not even reply subjects, which a NATS server does not check inside an account.
     """
     host, port = site.address()
@@ -125,7 +133,7 @@ def server_config(site: Site) -> str:
 
 def _accounts(site: Site) -> dict[str, object]:
     inside = {guest: {"push": push_subject(guest), "hello": hello_subject(guest)} for guest in site.guests}
-    inside[site.owner] = {"tell": TELL, "collect": COLLECT}
+    inside[site.owner] = {"tell": TELL, "collect": COLLECT, "predict": PREDICT}
     host = {
         "users": [{"user": dns_name(site.host, site.federation)}],
         "jetstream": {"max_file": STORE_BYTES, "max_bytes_required": True},
@@ -134,10 +142,16 @@ def _accounts(site: Site) -> dict[str, object]:
             for party, services in inside.items()
             for subject in services.values()
         ],
+        "imports": [
+            {"service": {"account": guest, "subject": ENCODE}, "to": encode_subject(guest)} for guest in site.guests
+        ],
     }
     visitors = {party: _visitor(party, services, site) for party, services in inside.items()}
     for guest in site.guests:
-        visitors[guest]["exports"] = [{"service": ALIGN, "accounts": [site.owner]}]
+        visitors[guest]["exports"] = [
+            {"service": ALIGN, "accounts": [site.owner]},
+            {"service": ENCODE, "accounts": [site.host]},
+        ]
         visitors[site.owner]["imports"].append(
             {"service": {"account": guest, "subject": ALIGN}, "to": align_subject(guest)}
         )

@@ -18,6 +18,8 @@ MAX_OCTETS = 720 * 1024  # of a sealed message's content
 MAX_TEXT = 256  # characters
 MAX_PLAN = 49_152  # characters
 
+ABSENT, CACHED, FRESH, SUSPECTED = range(4)  # what a host had of a guest for a row
+
 Check = Callable[[Any, str], Any]  # takes a plain value and its field's name; gives the value to believe, or raises
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
@@ -43,6 +45,7 @@ class Array:
     holds: Callable[[NDArray[Any]], bool]
     wanted: str
     longest: int = MAX_LENGTH  # of an axis
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def _flag(value: Any, where: str) -> bool:
 
 def _distinct(slots: NDArray[Any]) -> bool:
     ordered = np.sort(slots)
-    return bool(ordered[0] >= 0 and (ordered[1:] > ordered[:-1]).all())
+    return bool((ordered[:1] >= 0).all() and (ordered[1:] > ordered[:-1]).all())
 
 
 def _finite(values: NDArray[Any]) -> bool:
@@ -144,6 +147,14 @@ def _binary(values: NDArray[Any]) -> bool:
     return bool(values.max() <= 1)
 
 
+def _state(values: NDArray[Any]) -> bool:
+    return bool(values.max() <= SUSPECTED)
+
+
+def _age(values: NDArray[Any]) -> bool:
+    return _finite(values) and bool(values.min() >= -1)
+
+
 Count = Annotated[int, _whole]
 Text = Annotated[str, _text(MAX_TEXT)]
 Document = Annotated[str, _text(MAX_PLAN)]
@@ -155,4 +166,8 @@ Loss = Annotated[float | None, optional(_number(-sys.float_info.max))]
 Slots = Annotated[NDArray[np.int32], Array("int32", ("rows",), _distinct, "distinct and not negative")]
 Floats = Annotated[NDArray[np.float32], Array("float32", ("rows", "width"), _finite, "finite")]
 Marks = Annotated[NDArray[np.uint8], Array("uint8", ("rows", "guests"), _binary, "0 or 1")]
+SomeSlots = Annotated[NDArray[np.int32], Array("int32", ("rows",), _distinct, "distinct and not negative", least=0)]
+SomeFloats = Annotated[NDArray[np.float32], Array("float32", ("rows", "width"), _finite, "finite", least=0)]
+States = Annotated[NDArray[np.uint8], Array("uint8", ("rows", "guests"), _state, "states")]
+Ages = Annotated[NDArray[np.float32], Array("float32", ("rows", "guests"), _age, "seconds, or -1")]
 Octets = Annotated[NDArray[np.uint8], Array("uint8", ("octets",), _any, "octets", MAX_OCTETS)]

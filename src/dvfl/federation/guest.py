@@ -6,6 +6,7 @@ It has no socket, clock, disk or randomness of its own: a service, or a simulate
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -65,7 +66,7 @@ class GuestParty:
         self.drop = Dropped(self.counts, log)
         self.longest_wait_s = 0.0
         self._loss = 0.0
-        self._training: GuestTraining | None = None
+        self.training: GuestTraining | None = None
         saved = storage.load()
         values = saved.values if saved else {}
         self.lineage: int = values.get("lineage", lineage)
@@ -85,9 +86,19 @@ class GuestParty:
         return "done" if self.hosts and all(host.swept or host.frozen for host in self.hosts.values()) else "sweeping"
 
     @property
+    def tables(self) -> list[Rows]:
+        """Its rows, and those that are only ever encoded."""
+        return [self._table] + ([] if self._encode_only is None else [self._encode_only])
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The columns that it trained on."""
+        return self._table.schema
+
+    @property
     def encoder_hash(self) -> str:
         """Which model makes its encodings; empty before there is one."""
-        return self._training.encoder_hash if self._training else ""
+        return self.training.encoder_hash if self.training else ""
 
     @property
     def trained(self) -> bool:
@@ -127,15 +138,15 @@ class GuestParty:
 
     def train(self) -> Encodings | None:
         """The next rounds, as many as one message holds; that message, in an epoch that pushes."""
-        assert self.signed is not None and self._training is not None
+        assert self.signed is not None and self.training is not None
         epoch = self.epoch + 1
-        slots, codes, losses = self._training.rounds(self.epoch, self.iteration)
+        slots, codes, losses = self.training.rounds(self.epoch, self.iteration)
         self._loss += float(np.sum(losses))
         if not math.isfinite(self._loss):
             raise UserError(diverged(self.name, "guest"))
         self.iteration += len(losses)
         last = self.iteration - 1
-        if self.iteration == self._training.iterations:
+        if self.iteration == self.training.iterations:
             self.losses.append(self._loss / self.iteration)
             self.epoch, self.iteration, self._loss = epoch, 0, 0.0
         return None if epoch % self.signed.plan.period else self._message(epoch, last, slots, codes)
@@ -145,14 +156,14 @@ class GuestParty:
 
         Before that, it refills a host that has lost what it held.
         """
-        assert self.signed is not None and self._training is not None
+        assert self.signed is not None and self.training is not None
         final = self.trained
-        tables = [self._table] + ([self._encode_only] if self._encode_only is not None and final else [])
-        parts = sum(-(-table.rows // self._training.rows_at_once) for table in tables)
+        tables = self.tables if final else [self._table]
+        parts = sum(-(-table.rows // self.training.rows_at_once) for table in tables)
         epoch, iteration = (self.signed.plan.guest_epochs + 1, 0) if final else (self.epoch + 1, self.iteration)
-        encoder, part = self._training.encoder_hash, 0
+        encoder, part = self.training.encoder_hash, 0
         for table in tables:
-            for slots, codes in self._training.encoded(table):
+            for slots, codes in self.training.encoded(table):
                 yield self._message(epoch, iteration, slots, codes, Sweep(part, parts, encoder))
                 part += 1
 
@@ -171,7 +182,7 @@ class GuestParty:
             "schema": self._table.schema,
             "plan": self.signed.text() if self.signed else "",
         }
-        self._storage.save(Checkpoint(self._training.guest.learner.state() if self._training else {}, values))
+        self._storage.save(Checkpoint(self.training.guest.learner.state() if self.training else {}, values))
 
     def _known_at(self, welcome: Welcome) -> bool:
         return bool(welcome.plan) and (welcome.lineage, welcome.incarnation) == (self.lineage, self.incarnation)
@@ -182,7 +193,7 @@ class GuestParty:
             return
         if self.signed is not None:  # the run it knew is retired: a new one begins
             self.epoch, self.iteration, self._loss, self.losses, self.hosts = 0, 0, 0.0, [], {}
-        self._training, self.signed = GuestTraining(self.name, kept.plan, self._table), kept
+        self.training, self.signed = GuestTraining(self.name, kept.plan, self._table), kept
         if other := kept.plan.other_file(self._federation):
             self._log(other)
         self.save()
@@ -195,8 +206,8 @@ class GuestParty:
         self.longest_wait_s = values["longest_wait_s"]
         if values["plan"]:
             self.signed = read_plan(values["plan"], self._owner_key)
-            self._training = GuestTraining(self.name, self.signed.plan, self._table)
-            self._training.guest.learner.restore(saved.tensors)
+            self.training = GuestTraining(self.name, self.signed.plan, self._table)
+            self.training.guest.learner.restore(saved.tensors)
 
     def _message(
         self,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from dvfl.federation.guest import GuestParty
+from dvfl.federation.guest_answers import Files, GuestAnswers
 from dvfl.federation.line import GuestLine
 from dvfl.federation.surroundings import Surroundings, awaited
 from dvfl.federation.tasks import together
@@ -17,8 +18,11 @@ _AGAIN_S = 10.0  # before a sweep that did not get through whole is sent once mo
 class GuestService:
     """Runs one guest until it is stopped."""
 
-    def __init__(self, party: GuestParty, lines: Mapping[str, GuestLine], here: Surroundings) -> None:
+    def __init__(
+        self, party: GuestParty, lines: Mapping[str, GuestLine], here: Surroundings, files: Files | None = None
+    ) -> None:
         self.party, self._lines, self._here = party, lines, here
+        self._answers = GuestAnswers(party, here, files)
         self._lock = asyncio.Lock()  # the party does one thing at a time
         self._up = dict.fromkeys(lines, False)  # hosts that answered the last time
         self._swept = dict.fromkeys(lines, (False, 0))  # whether the last sweep was final, and when it was sent
@@ -26,7 +30,9 @@ class GuestService:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, or a task fails; then saves and leaves."""
-        await together(stop, *(self._greet(host) for host in self._lines), self._train())
+        await self._answers.serve(self._lines)
+        greetings = [self._greet(host) for host in self._lines]
+        await together(stop, *greetings, self._train(), self._answers.watch())
         self.party.save()
 
     async def _greet(self, host: str) -> None:

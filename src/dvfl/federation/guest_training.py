@@ -84,13 +84,21 @@ class GuestTraining:
             slots, encodings = slots[keep], encodings[keep]
         return slots, encodings, losses
 
-    @torch.no_grad()
     def encoded(self, table: Rows) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
         """A whole table's slots and encodings, a message's worth at a time."""
         for start in range(0, table.rows, self.rows_at_once):
             rows = np.arange(start, min(table.rows, start + self.rows_at_once))
-            code = self.guest.encode(torch.from_numpy(table.take(rows))[None])
-            yield table.slots[rows], code[0].numpy()
+            yield table.slots[rows], self.codes(table.take(rows))
+
+    @torch.no_grad()
+    def codes(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The encodings of some rows."""
+        codes: NDArray[np.float32] = self.guest.encode(torch.from_numpy(x)[None])[0].numpy()
+        return codes
+
+    @property
+    def latent(self) -> int:
+        return self._plan.sizes.guest_latent[self._number]
 
     @property
     def encoder_hash(self) -> str:

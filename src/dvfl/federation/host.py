@@ -14,7 +14,7 @@ from dvfl.errors import UserError
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import diverged
 from dvfl.federation.host_training import HostTraining
-from dvfl.federation.plan import BadPlan, SignedPlan, heard, read_plan
+from dvfl.federation.plan import BadPlan, Plan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import (
     BadMessage,
@@ -60,6 +60,27 @@ class GuestKnown:
         return self.final and len(self.swept) == self.parts
 
 
+@dataclass(frozen=True)
+class Pinned:
+    """A guest whose encodings are in a frozen host's."""
+
+    lineage: int
+    encoder: str  # hash; empty where no sweep had begun
+    arrived_ms: int  # when its last message came
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A frozen host, for predictions: nothing that its guests push changes it."""
+
+    plan: Plan
+    hash: str
+    training: HostTraining
+    guests: dict[str, Pinned]  # those that count, and have not lost their weights since
+    incarnations: dict[str, int]
+    done: bool  # the owner has all it wanted: tables may take newer rows
+
+
 class HostParty:
     """One host."""
 
@@ -82,9 +103,10 @@ class HostParty:
         self.counts = dict.fromkeys(_COUNTS, 0)
         self.drop = Dropped(self.counts, log)
         self.longest_wait_s = 0.0
+        self.up: set[str] = set()  # guests that answered the last question
         self._first_sweep_ms = 0
         self._moved_ms = now_ms  # when a message last came, or the run began
-        self._counted: list[str] = []  # guests that are in its encodings, once it is frozen
+        self._pinned: dict[str, Pinned] = {}  # guests that are in its encodings, once it is frozen
         self._training: HostTraining | None = None
         saved = storage.load()
         self.restarts = (saved.values["restarts"] + 1) if saved else 0
@@ -201,7 +223,9 @@ class HostParty:
         if (all(whole) and self.steps >= plan.host_steps) or late or told:
             made_of = [(name, own.lineage, own.sweep, len(own.swept)) for name, own in self.guests.items()]
             # Whose sweep is not whole is absent everywhere, as it will be in predictions.
-            self._counted = [name for name, own in self.guests.items() if own.whole] or list(self.guests)
+            counted = [name for name, own in self.guests.items() if own.whole] or list(self.guests)
+            known = {name: self.guests[name] for name in counted}
+            self._pinned = {name: Pinned(own.lineage, own.sweep, own.arrived_ms) for name, own in known.items()}
             self.frozen = self._training.hash(made_of)
             self.save()
 
@@ -252,8 +276,25 @@ class HostParty:
         assert self._training is not None
         if collect.chunk >= self._training.chunks:
             return Refused(f"chunk {collect.chunk} of {self._training.chunks}")
-        first, values, present = self._training.chunk(collect.chunk, self._counted)
-        return Chunk(self.name, self.signed.plan.run, self.frozen, collect.chunk, first, values, present)
+        if collect.pass_number > self.signed.plan.partial:
+            return Refused(f"pass {collect.pass_number} of {self.signed.plan.partial}")
+        number, run = collect.pass_number, self.signed.plan.run
+        first, values, present = self._training.chunk(collect.chunk, self._pinned, number)
+        return Chunk(self.name, run, self.frozen, collect.chunk, first, values, present, number)
+
+    def answering(self) -> Frozen | None:
+        """What predictions are made from; None before it is frozen."""
+        if self.signed is None or self._training is None or not self.frozen:
+            return None
+        # A guest that has lost its weights is another: what it had sent before is worth nothing with its new rows.
+        kept = {name: own for name, own in self._pinned.items() if self.guests[name].lineage == own.lineage}
+        incarnations = {name: self.guests[name].incarnation for name in kept}
+        done = self.signed.phase == "done"
+        return Frozen(self.signed.plan, self.frozen, self._training, kept, incarnations, done)
+
+    def refreshed(self, guest: str, *, now_ms: int) -> None:
+        """Takes note of rows that a guest has just encoded anew."""
+        self.guests[guest].arrived_ms = now_ms
 
     def save(self) -> None:
         """Makes what was done so far safe against a kill."""
@@ -264,7 +305,7 @@ class HostParty:
             "frozen": self.frozen,
             "first_sweep_ms": self._first_sweep_ms,
             "moved_ms": self._moved_ms,
-            "counted": self._counted,
+            "pinned": {name: vars(own) for name, own in self._pinned.items()},
             "counts": self.counts,
             "longest_wait_s": self.longest_wait_s,
             "plan": self.signed.text() if self.signed else "",
@@ -333,7 +374,7 @@ class HostParty:
         self.counts.update(values["counts"])
         self.longest_wait_s = values["longest_wait_s"]
         self._first_sweep_ms, self._moved_ms = values["first_sweep_ms"], values["moved_ms"]
-        self._counted = values["counted"]
+        self._pinned = {name: Pinned(**own) for name, own in values["pinned"].items()}
         self.guests = {
             name: GuestKnown(**{**known, "swept": set(known["swept"])}) for name, known in values["guests"].items()
         }
@@ -357,6 +398,7 @@ class HostParty:
             held=held,
             age_s=(now_ms - known.arrived_ms) / 1000 if known.arrived_ms else -1.0,
             sweep=known.sweep if known.whole else "",
+            up=name in self.up,
             **told,
         )
 

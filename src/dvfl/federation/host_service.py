@@ -6,7 +6,9 @@ from functools import partial
 from typing import TypeVar
 
 from dvfl.errors import RunFailed
+from dvfl.federation.accounts import COLLECT, TELL
 from dvfl.federation.host import HostParty
+from dvfl.federation.host_answers import HostAnswers
 from dvfl.federation.line import HostLine
 from dvfl.federation.surroundings import Surroundings, awaited
 from dvfl.federation.tasks import end, together
@@ -30,12 +32,15 @@ class HostService:
         self._lock = asyncio.Lock()  # the party does one thing at a time
         self._failures: asyncio.Queue[RunFailed] = asyncio.Queue()  # in answers, where no line would raise them
         self._saved_ms = here.now_ms()
+        self._answers = HostAnswers(party, line, here)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, or a task fails; then saves and leaves."""
-        await self._line.serve("owner.tell", self._answering("the owner", Tell, self._tell))
-        await self._line.serve("owner.collect", self._answering("the owner", Collect, self.party.collect))
-        await together(stop, self._read_all(), self._forget_others(), self._train(), self._fail())
+        await self._line.serve(TELL, self._answering("the owner", Tell, self._tell))
+        await self._line.serve(COLLECT, self._answering("the owner", Collect, self.party.collect))
+        await self._answers.serve()
+        works = self._read_all(), self._forget_others(), self._train(), self._answers.watch(), self._fail()
+        await together(stop, *works)
         self.party.save()
         self.party.close()
 

@@ -1,7 +1,7 @@
 """A real host's network and the row registers it learns from."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from dvfl.federation.plan import Plan
 from dvfl.federation.storage import Storage
 from dvfl.federation.wire import BadMessage, Encodings
 from dvfl.parties.augmentation import TableCopies, table_copies
+from dvfl.parties.hidden_guests import hidden
 from dvfl.parties.host import Host
 from dvfl.parties.networks import host_objective
 from dvfl.parties.objectives import temperature_of
@@ -69,9 +70,9 @@ class HostTraining:
             b, present = self.table.draw(plan.batch, draw)
             dropped = None
             if plan.guest_dropout:
-                hidden = draw.random(present.shape) < plan.guest_dropout
-                hidden &= ~hidden.all(2, keepdims=True)  # a row keeps somebody
-                dropped = torch.from_numpy(hidden)
+                marks = draw.random(present.shape) < plan.guest_dropout
+                marks &= ~marks.all(2, keepdims=True)  # a row keeps somebody
+                dropped = torch.from_numpy(marks)
             heard = None if present.all() else torch.from_numpy(present)
             x, copies = torch.from_numpy(b), None
             if self.host.objective.copies > 1:
@@ -89,14 +90,29 @@ class HostTraining:
     def chunks(self) -> int:
         return -(-self._plan.all_slots // self._rows)
 
-    @torch.no_grad()
-    def chunk(self, number: int, counted: Sequence[str]) -> tuple[int, NDArray[np.float32], NDArray[np.uint8]]:
-        """First slot, encodings (slots, W_h), and who of those that count is in them (slots, guests)."""
+    def chunk(
+        self, number: int, counted: Collection[str], pass_number: int
+    ) -> tuple[int, NDArray[np.float32], NDArray[np.uint8]]:
+        """First slot, encodings (slots, W_h), and who of those that count is in them (slots, guests).
+
+        A pass from 1 on hides some of them, but nobody in a row that would be left with none.
+        """
         first = number * self._rows
-        b, present = self.table.inputs(np.arange(first, min(self._plan.all_slots, first + self._rows), dtype=np.int32))
+        slots = np.arange(first, min(self._plan.all_slots, first + self._rows), dtype=np.int32)
+        b, present = self.table.inputs(slots)
         present &= np.array([name in counted for name in self._numbers])
+        if pass_number:
+            marks = hidden(self._plan.seed, pass_number, slots, len(self._numbers), self._plan.guest_dropout)
+            seen = present & ~marks
+            present = np.where(seen.any(2, keepdims=True), seen, present)
+        return first, self.encoded(b, present), present[0].astype(np.uint8)
+
+    @torch.no_grad()
+    def encoded(self, b: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Encodings (rows, W_h) of inputs (1, rows, W_g), guests that are not present (1, rows, guests) left out."""
         heard = None if present.all() else torch.from_numpy(present)
-        return first, self.host.encode(torch.from_numpy(b), heard)[0].numpy(), present[0].astype(np.uint8)
+        codes: NDArray[np.float32] = self.host.encode(torch.from_numpy(b), heard)[0].numpy()
+        return codes
 
     def hash(self, made_of: Any) -> str:
         """Of its weights and what its tables are made of: which model makes its encodings."""

@@ -22,7 +22,7 @@ class GuestLine(Protocol):
         """Waits until everything pushed is acknowledged or lost; whether nothing was lost."""
 
     async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        """Answers the owner's requests that come by this host, through losses of the connection as well."""
+        """Answers the host's requests and the owner's that come by it, through losses of the connection as well."""
 
 
 class Post(NamedTuple):
@@ -43,7 +43,10 @@ class HostLine(Protocol):
         """Deletes what all others had pushed; whether the broker has done it."""
 
     async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        """Answers requests from now on, through restarts of the broker as well."""
+        """Answers requests from now on, several at once, through restarts of the broker as well."""
+
+    async def ask(self, guest: str, data: bytes, within_s: float) -> bytes | None:
+        """Asks a guest; None as soon as it is clear that no answer comes in time."""
 
 
 class OwnerLine(Protocol):
@@ -51,5 +54,8 @@ class OwnerLine(Protocol):
 
     async def tell(self, data: bytes) -> bytes | None: ...
     async def collect(self, data: bytes) -> bytes | None: ...
+    async def predict(self, data: bytes, within_s: float) -> bytes | None:
+        """None as soon as it is clear that no answer comes in time."""
+
     async def letter(self, guest: str, data: bytes) -> bytes | None:
         """Asks a guest by way of this host; it carries what it cannot read."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from dvfl.federation.fields import (
     Age,
+    Ages,
     BadMessage,
     Count,
     Document,
@@ -16,6 +17,9 @@ from dvfl.federation.fields import (
     Octets,
     Seconds,
     Slots,
+    SomeFloats,
+    SomeSlots,
+    States,
     Text,
     believed,
     by_name,
@@ -118,6 +122,7 @@ class GuestSeen:
     messages_received: Count
     messages_dropped: Count
     longest_wait_s: Seconds
+    up: Flag = False  # it answered the host's last question, whatever that was
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,7 @@ class Collect:
     run: Text
     frozen: Text  # the host's hash
     chunk: Count
+    pass_number: Count = 0  # 0: all guests are seen; the later ones hide some, others in each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,6 +170,50 @@ class Chunk:
     first: Count  # slot
     values: Floats  # (rows, width)
     present: Marks  # (rows, guests): whom each row rests on
+    pass_number: Count = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predict:
+    """Owner to host: what does it make of some rows as they are now?"""
+
+    run: Text
+    frozen: Text  # the host's hash
+    left_ms: Count  # for the answer
+    slots: Slots
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicted:
+    """Host to owner: its encodings of these rows, and what they rest on."""
+
+    host: Name
+    run: Text
+    frozen: Text
+    slots: Slots
+    values: Floats  # (rows, width)
+    states: States  # (rows, guests): absent, cached, fresh or suspected
+    ages: Ages  # (rows, guests): seconds, -1 for a guest that is absent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """Host to guest: how does it encode these rows now? Of no rows: is it there?"""
+
+    run: Text
+    left_ms: Count  # for the answer
+    slots: SomeSlots
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fresh:
+    """Guest to host: those of them that it has, by the encoder of that hash."""
+
+    guest: Name
+    run: Text
+    encoder: Text
+    slots: SomeSlots
+    values: SomeFloats  # (rows, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +254,28 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """No, and why: from a host to anyone, from a guest to the owner."""
+    """No, and why: from a host to anyone, from a guest to the owner or a host."""
 
     reason: Text
 
 
 Message = (
-    Encodings | Hello | Welcome | Tell | Status | Collect | Chunk | Introduce | Introduced | Letter | Reply | Refused
+    Encodings
+    | Hello
+    | Welcome
+    | Tell
+    | Status
+    | Collect
+    | Chunk
+    | Predict
+    | Predicted
+    | Ask
+    | Fresh
+    | Introduce
+    | Introduced
+    | Letter
+    | Reply
+    | Refused
 )
 
 # To whom each kind goes. Refused alone may go to anyone, and has no arrays. What goes to a guest has none of floats.
@@ -222,6 +287,10 @@ TO: dict[type, Role] = {
     Status: "owner",
     Collect: "host",
     Chunk: "owner",
+    Predict: "host",
+    Predicted: "owner",
+    Ask: "guest",
+    Fresh: "host",
     Introduce: "guest",
     Introduced: "owner",
     Letter: "guest",

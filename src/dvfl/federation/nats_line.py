@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from dvfl.federation.accounts import align_subject
+from dvfl.federation.accounts import align_subject, encode_subject
 from dvfl.federation.credentials import client_options
 from dvfl.federation.line import REQUEST_S, Post
 from dvfl.federation.streams import drop_other_streams, ensure_stream, stream_name
@@ -36,6 +36,7 @@ _TELL_S = 15.0  # after which a broker that cannot be reached is worth a line in
 WINDOW = 32  # messages under way without an acknowledgement
 _FETCHED = 16  # messages read at a time, a few megabytes
 _FETCH_S = 1.0
+_AT_ONCE = 32  # answers to one subject under way
 
 
 class Connection:
@@ -128,23 +129,38 @@ class Connection:
             with suppress(*_TROUBLE):  # lost just now: the next connection begins with it
                 await self._client.subscribe(subject, cb=answer)
 
-    async def request(self, subject: str, data: bytes) -> bytes | None:
-        """An answer in time, or None."""
+    async def request(self, subject: str, data: bytes, within_s: float = _ANSWER_S) -> bytes | None:
+        """An answer in time, or None; that at once where nobody listens."""
         client = self.client
         if client is None:
             return None
         with suppress(*_TROUBLE):
-            async with asyncio.timeout(_ANSWER_S):  # sending, too, can wait for good
-                return (await client.request(subject, data, timeout=_ANSWER_S)).data
+            async with asyncio.timeout(within_s):  # sending, too, can wait for good
+                return (await client.request(subject, data, timeout=within_s)).data
         return None
 
 
 def _responding(answer: Callable[[bytes], Awaitable[bytes]]) -> Callable[[Msg], Awaitable[None]]:
+    """Each message in a task of its own: nats-py gives a subscription the next one when this one is dealt with."""
+    room, under_way = asyncio.Semaphore(_AT_ONCE), set[asyncio.Task[None]]()
+
     async def respond(message: Msg) -> None:
         with suppress(*_TROUBLE):
             await message.respond(await answer(message.data))
 
-    return respond
+    def ended(task: asyncio.Task[None]) -> None:
+        under_way.discard(task)
+        room.release()
+        if not task.cancelled():
+            task.exception()  # who answers has told it already
+
+    async def take(message: Msg) -> None:
+        await room.acquire()
+        task = asyncio.create_task(respond(message))
+        under_way.add(task)
+        task.add_done_callback(ended)
+
+    return take
 
 
 def _bytes(client: Client | None) -> Counter[str]:
@@ -231,6 +247,9 @@ class NatsHostLine:
     async def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         await self._connection.serve(subject, _responding(answer))
 
+    async def ask(self, guest: str, data: bytes, within_s: float) -> bytes | None:
+        return await self._connection.request(encode_subject(guest), data, within_s)
+
     async def _fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         if self._connection.client is None:
             await self._close(guest)
@@ -284,6 +303,9 @@ class NatsOwnerLine:
 
     async def collect(self, data: bytes) -> bytes | None:
         return await self._connection.request("collect", data)
+
+    async def predict(self, data: bytes, within_s: float) -> bytes | None:
+        return await self._connection.request("predict", data, within_s)
 
     async def letter(self, guest: str, data: bytes) -> bytes | None:
         return await self._connection.request(align_subject(guest), data)

@@ -4,9 +4,10 @@ It has no socket, clock, disk or randomness of its own: a service, or a simulate
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import Fenced
-from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining
+from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining, calibration_error
 from dvfl.federation.plan import Phase, Plan, read_plan, sign
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import Chunk, Collect, Refused, Status, Tell, decode, encode
@@ -31,12 +32,17 @@ class Collected:
     """How far the collection from one frozen host is."""
 
     frozen: str  # the host's hash; another one starts anew
-    chunks: int
-    have: set[int] = field(default_factory=set)
+    chunks: int  # of one pass
+    passes: int
+    have: set[tuple[int, int]] = field(default_factory=set)  # number of the pass, and of the chunk
+
+    @property
+    def all(self) -> Iterator[tuple[int, int]]:
+        return product(range(self.passes), range(self.chunks))
 
     @property
     def whole(self) -> bool:
-        return len(self.have) == self.chunks
+        return len(self.have) == self.passes * self.chunks
 
 
 class OwnerParty:
@@ -65,6 +71,7 @@ class OwnerParty:
         self.longest_wait_s = 0.0
         self.state: State = "phase 1"
         self.score: float | None = None  # accuracy in percent, or R2, on rows that were only ever encoded
+        self.calibration: dict[str, float | None] | None = None  # temperature, and error on the same rows
         self._training: OwnerTraining | None = None
         self.resumed_done = False  # an earlier process had finished
         self._announced: set[str] = set()  # hosts that this process has heard
@@ -140,12 +147,13 @@ class OwnerParty:
         known = self.collected.get(host)
         if known is None or known.frozen != status.frozen:
             self._storage.drop(f"chunk.{host}.")
-            known = self.collected[host] = Collected(status.frozen, status.chunks)
-        missing = next((chunk for chunk in range(known.chunks) if chunk not in known.have), None)
+            known = self.collected[host] = Collected(status.frozen, status.chunks, 1 + self.plan.partial)
+        missing = next((one for one in known.all if one not in known.have), None)
         if missing is None:
             return None
         self.counts["messages_sent"] += 1
-        return Collect(self.plan.run, known.frozen, missing)
+        pass_number, chunk = missing
+        return Collect(self.plan.run, known.frozen, chunk, pass_number)
 
     def took(self, host: str, answer: Chunk | Refused) -> None:
         """Stores a chunk before the next is asked for."""
@@ -154,8 +162,8 @@ class OwnerParty:
         if isinstance(answer, Refused) or known is None or not self._fits(host, known, answer):
             self.drop(host, answer.reason if isinstance(answer, Refused) else "not the chunk that was asked for")
             return
-        self._storage.put(_chunk(host, answer.chunk), encode(answer))
-        known.have.add(answer.chunk)
+        self._storage.put(_chunk(host, answer.pass_number, answer.chunk), encode(answer))
+        known.have.add((answer.pass_number, answer.chunk))
 
     def settle(self, *, now_ms: int) -> None:
         """Goes on where it is time: when all that is wanted is there, or at a deadline with a quorum."""
@@ -183,13 +191,14 @@ class OwnerParty:
         assert self._training is not None
         self._training.train()
         if self._training.finished:
-            self.score, self._done_ms = self._scored(), now_ms
+            self._score()
+            self._done_ms = now_ms
             self.state = "done"
             self._sign("done", self.signed.revision + 1)
 
     def save(self) -> None:
         """Makes what was done so far safe against a kill."""
-        values = {
+        values: dict[str, Any] = {
             "plan": self.signed.text(),
             "state": self.state,
             "begun_ms": self._begun_ms,
@@ -198,14 +207,21 @@ class OwnerParty:
             "epoch": self.epoch,
             "loss": self.loss,
             "score": self.score,
+            "calibration": self.calibration,
+            "head": None,
             "training_ms": self._training_ms,
             "done_ms": self._done_ms,
             "counts": self.counts,
             "longest_wait_s": self.longest_wait_s,
             "collected": {host: [known.frozen, known.chunks] for host, known in self.collected.items()},
+            "whole": [host for host, known in self.collected.items() if known.whole],
             "statuses": {host: encode(status).hex() for host, status in self.statuses.items()},
         }
-        self._storage.save(Checkpoint(self._training.state() if self._training else {}, values))
+        tensors = self._training.state() if self._training else {}
+        if self._training is not None and self.state == "done":
+            head = self._training.head()
+            tensors, values["head"] = {**tensors, **head.tensors()}, head.values()
+        self._storage.save(Checkpoint(tensors, values))
 
     def _sign(self, phase: Phase, revision: int) -> None:
         self.signed = sign(self.plan, phase, revision, self._key)
@@ -222,13 +238,13 @@ class OwnerParty:
                 " put the old ones back, or remove the state folder for a new run"
             )
         self.resumed_done = values["state"] == "done"
-        self.state, self.score = values["state"], values["score"]
+        self.state, self.score, self.calibration = values["state"], values["score"], values["calibration"]
         self.counts.update(values["counts"])
         self.longest_wait_s = values["longest_wait_s"]
         self.statuses = {host: decode(bytes.fromhex(text), Status) for host, text in values["statuses"].items()}
         for host, (frozen, chunks) in values["collected"].items():
-            have = {chunk for chunk in range(chunks) if self._storage.get(_chunk(host, chunk)) is not None}
-            self.collected[host] = Collected(frozen, chunks, have)
+            known = self.collected[host] = Collected(frozen, chunks, 1 + self.plan.partial)
+            known.have = {one for one in known.all if self._storage.get(_chunk(host, *one)) is not None}
         if self.state in ("training", "done"):
             self._training = self._made_training([host for host, known in self.collected.items() if known.whole])
             self._training.restore(saved.tensors, values["epoch"], values["loss"] or 0.0)
@@ -242,7 +258,7 @@ class OwnerParty:
         width = self.plan.sizes.host_latent
         right = (chunk.host, chunk.run, chunk.frozen) == (host, self.plan.run, known.frozen)
         fits = chunk.values.shape[1] == width and chunk.first + len(chunk.values) <= self.plan.all_slots
-        return right and fits and chunk.chunk < known.chunks
+        return right and fits and chunk.chunk < known.chunks and chunk.pass_number < known.passes
 
     def _worth(self, host: str) -> bool:
         status = self.statuses.get(host)
@@ -259,18 +275,18 @@ class OwnerParty:
 
     def _made_training(self, hosts: list[str]) -> OwnerTraining:
         heard = [host in hosts for host in self.plan.hosts]
-        joint = self._joint(self._labels, hosts)
+        joint = torch.stack([self._joint(self._labels, hosts, one) for one in range(1 + self.plan.partial)])
         return OwnerTraining(self.plan, self._settings, self._labels, joint, heard)
 
-    def _joint(self, labels: Labels, hosts: list[str]) -> Tensor:
-        """The encodings of labelled slots by these hosts, zeros for the others: (rows, all hosts' widths)."""
+    def _joint(self, labels: Labels, hosts: list[str], pass_number: int = 0) -> Tensor:
+        """One pass's encodings of labelled slots by these hosts, zeros for the others: (rows, all hosts' widths)."""
         width = self.plan.sizes.host_latent
         joint = np.zeros((len(labels.slots), len(self.plan.hosts), width), np.float32)
         order = np.argsort(labels.slots)
         slots = labels.slots[order]
         for number, host in enumerate(self.plan.hosts):
             for chunk in range(self.collected[host].chunks if host in hosts else 0):
-                stored = self._storage.get(_chunk(host, chunk))
+                stored = self._storage.get(_chunk(host, pass_number, chunk))
                 assert stored is not None
                 message = decode(stored, Chunk)
                 assert isinstance(message, Chunk)
@@ -278,18 +294,27 @@ class OwnerParty:
                 joint[order[first:last], number] = message.values[slots[first:last] - message.first]
         return torch.from_numpy(joint.reshape(len(joint), -1))
 
-    def _scored(self) -> float | None:
-        """On the rows that were only ever encoded: accuracy in percent, or R2."""
-        if self._test is None:
-            return None
+    def _score(self) -> None:
+        """On the rows that were only ever encoded: accuracy in percent, or R2, and how far confidence is from it."""
         assert self._training is not None
+        heat = self._training.head().temperature
+        classes = self._labels.classes is not None
+        self.calibration = {"temperature": heat, "error": None} if classes else None
+        if self._test is None:
+            return
         whole = [host for host, known in self.collected.items() if known.whole]
         output = self._training.predict(self._joint(self._test, whole)).double()
         y = torch.from_numpy(np.ascontiguousarray(self._test.y))
-        if self._test.classes is not None:
-            return 100 * float((output.argmax(1) == y).double().mean())
-        return 1 - float((output[:, 0] - y).square().sum() / (y.double() - y.double().mean()).square().sum())
+        if classes:
+            self.score = 100 * float((output.argmax(1) == y).double().mean())
+            self.calibration = {
+                "temperature": heat,
+                "error": calibration_error(output.numpy(), self._test.y, heat),
+            }
+        else:
+            residual, spread = output[:, 0] - y, y.double() - y.double().mean()
+            self.score = 1 - float(residual.square().sum() / spread.square().sum())
 
 
-def _chunk(host: str, chunk: int) -> str:
-    return f"chunk.{host}.{chunk:06d}"
+def _chunk(host: str, pass_number: int, chunk: int) -> str:
+    return f"chunk.{host}.{pass_number:02d}.{chunk:06d}"

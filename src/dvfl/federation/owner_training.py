@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dvfl.federation.head import Head
 from dvfl.federation.plan import Plan
 from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.learner import Rule, Sgd
@@ -19,6 +20,9 @@ from dvfl.parties.schedules import Schedule, rates
 from dvfl.parties.standardisation import moments, standardised_targets
 
 _MASKS = 4096  # random ones from which dropout draws
+_LEAST_LABELS = 200  # below it none are kept for calibration
+_COLDEST, _WARMEST = 0.05, 20.0
+_BINS = 15
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class OwnerSettings:
     patience: int = 20
     head: tuple[int, ...] | None = None  # hidden widths; None: the sizing rule's
     smoothing: float = 0.0  # of labels: this part of each is shared out among all classes
+    calibration: float = 0.05  # part of the labelled rows kept from training, for the temperature
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,14 @@ class Labels:
 
 
 class OwnerTraining:
-    """The head on joint encodings (rows, all hosts' widths); `heard` marks the hosts that gave any."""
+    """The head on joint encodings (1 + passes, rows, all hosts' widths); `heard` marks the hosts that gave any.
+
+    The first encodings of a row are of all guests. They take turns: an epoch has one of them for each row, the next
+    epoch the next, and where a row begins is drawn.
+    """
 
     def __init__(self, plan: Plan, settings: OwnerSettings, labels: Labels, joint: Tensor, heard: list[bool]) -> None:
-        self._settings, self._seed = settings, plan.seed
+        self._settings, self._seed, self._classes = settings, plan.seed, labels.classes
         widths = (plan.sizes.host_latent,) * len(plan.hosts)
         classes = len(labels.classes or ())
         supervision = owner_supervision(
@@ -59,18 +68,23 @@ class OwnerTraining:
         )
         first = Owner.init(supervision, widths, torch_generator(plan.seed, "owner"))[None]
         self.owner = Owner(supervision, widths, first, settings.rule)
-        held = min(round(len(joint) * settings.validation), len(joint) - 1)
-        shuffle = numpy_generator(plan.seed, "held-out").permutation(len(joint))
-        self._held, self._train = torch.from_numpy(shuffle[:held]), np.sort(shuffle[held:])
+        rows = joint.shape[1]
+        held = min(round(rows * settings.validation), rows - 1)
+        kept = round(rows * settings.calibration) if classes and rows >= _LEAST_LABELS else 0
+        kept = min(kept, rows - held - 1)
+        shuffle = numpy_generator(plan.seed, "held-out").permutation(rows)
+        self._held, self._kept = torch.from_numpy(shuffle[:held]), torch.from_numpy(shuffle[held : held + kept])
+        self._train = np.sort(shuffle[held + kept :])
         self.target_centre, self.target_spread, y = 0.0, 1.0, labels.y
         if not classes:
             y, self.target_centre, self.target_spread = standardised_targets(labels.y)
         self._y = torch.from_numpy(np.ascontiguousarray(y))
-        width = joint.shape[1]
+        width = joint.shape[2]
         self.centre, self.spread = torch.zeros(width), torch.ones(width)
         if settings.standardise:
-            self.centre, self.spread = moments(joint[torch.from_numpy(self._train)])
+            self.centre, self.spread = moments(joint[:, torch.from_numpy(self._train)].flatten(0, 1))
         self._joint = (joint - self.centre) / self.spread
+        self._first = numpy_generator(plan.seed, "owner passes").integers(len(joint), size=rows)
         self._hosts = len(widths)
         self._heard = None if all(heard) else torch.tensor(heard)[None, None]
         guess = self.owner.supervision.guess(self._y[self._held][None]) if held else torch.zeros(1)
@@ -93,27 +107,37 @@ class OwnerTraining:
             numpy_generator(seed, "owner-dropout", self.epoch).integers(_MASKS, size=(count, batch))
         )
         hidden = numpy_generator(seed, "host-dropout", self.epoch)
+        passes = torch.from_numpy((self._first[order.numpy()] + self.epoch) % len(self._joint))
         total = 0.0
         for t, rows in enumerate(order):
             keep = self._masks[picks[t]][None] if s.dropout else None
             present = self._present(batch, hidden)
             total += float(
                 self.owner.step(
-                    self._joint[rows][None], self._y[rows][None], float(rate[t]), present=present, keep=keep
+                    self._joint[passes[t], rows][None], self._y[rows][None], float(rate[t]), present=present, keep=keep
                 )
             )
         self.epoch, self.loss = self.epoch + 1, total / count
         if len(self._held):
-            output = self.owner.predict(self._joint[self._held][None], self._present(len(self._held)))
+            output = self.owner.predict(self._joint[0, self._held][None], self._present(len(self._held)))
             self.stopping.note(self.owner.supervision.score(output, self._y[self._held][None]))
             if self.finished:
                 self.stopping.finish()
 
     @torch.no_grad()
+    def head(self) -> Head:
+        """What it has learned; its temperature is that of the rows that were kept from training."""
+        heat = 1.0
+        if len(self._kept):
+            output = self.owner.predict(self._joint[0, self._kept][None], self._present(len(self._kept)))[0]
+            heat = _temperature(output.numpy(), self._y[self._kept].numpy())
+        targets = self.target_centre, self.target_spread
+        return Head(self.owner, self._classes, self._settings.head, self.centre, self.spread, *targets, heat)
+
     def predict(self, joint: Tensor) -> Tensor:
         """Class scores before the softmax, or numbers in the labels' own unit: (rows, outputs)."""
-        output = self.owner.predict(((joint - self.centre) / self.spread)[None], self._present(len(joint)))[0]
-        return output * self.target_spread + self.target_centre
+        present = None if self._heard is None else self._heard[0].expand(len(joint), -1)
+        return self.head().outputs(joint, present)
 
     def state(self) -> dict[str, Tensor]:
         """What a restart needs beside what it was made from."""
@@ -129,7 +153,7 @@ class OwnerTraining:
     @cached_property
     def _masks(self) -> Tensor:
         keep = 1 - self._settings.dropout
-        return patterns(_MASKS, self._joint.shape[1], keep, self._seed, "owner-dropout") / keep
+        return patterns(_MASKS, self._joint.shape[2], keep, self._seed, "owner-dropout") / keep
 
     def _present(self, rows: int, hidden: np.random.Generator | None = None) -> Tensor | None:
         """Who counts, row by row; None where all hosts do."""
@@ -139,3 +163,31 @@ class OwnerTraining:
         keep = torch.from_numpy(hidden.random((1, rows, self._hosts)) >= self._settings.host_dropout)
         keep |= ~keep.any(2, keepdim=True)
         return keep if present is None else keep & present
+
+
+def calibration_error(scores: NDArray[Any], labels: NDArray[Any], temperature: float) -> float:
+    """Expected calibration error: confidence against accuracy in bins of equal width, weighted by their rows."""
+    probabilities = np.exp(_log_softmax(scores.astype(np.float64) / temperature))
+    confidence, right = probabilities.max(1), probabilities.argmax(1) == labels
+    bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    gaps = [abs(confidence[bins == one].sum() - right[bins == one].sum()) for one in range(_BINS)]
+    return float(sum(gaps) / len(labels))
+
+
+def _temperature(logits: NDArray[Any], labels: NDArray[Any]) -> float:
+    """The one that gives the labels the largest likelihood. In its inverse the likelihood is concave."""
+    scores = logits.astype(np.float64)
+    low, high = 1 / _WARMEST, 1 / _COLDEST
+    for _ in range(60):
+        middle = (low + high) / 2
+        logs = _log_softmax(scores * middle)
+        own = np.take_along_axis(scores, labels[:, None], 1)[:, 0]
+        slope = (own - (np.exp(logs) * scores).sum(1)).mean()
+        low, high = (middle, high) if slope > 0 else (low, middle)
+    return float(2 / (low + high))
+
+
+def _log_softmax(scores: NDArray[Any]) -> NDArray[Any]:
+    shifted = scores - scores.max(1, keepdims=True)
+    logs: NDArray[Any] = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    return logs

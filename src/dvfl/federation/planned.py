@@ -55,6 +55,7 @@ class Plan:
     host_schedule: Schedule
     guest_noise: float
     guest_dropout: float
+    partial: int  # times more that hosts encode every slot, each time with other guests hidden
     rows: int  # training rows of the guest that has most: a host's epoch is as long as that guest's
     slots: int  # of training rows, from 0
     encode_slots: int  # further ones that are only ever encoded, numbered from `slots`
@@ -163,6 +164,7 @@ _WHOLE = {  # least and most
     "rows": (1, _MOST),
     "slots": (1, _MOST),
     "encode_slots": (0, _MOST),
+    "partial": (0, 16),
     "quorum_hosts": (1, _MOST),
     "quorum_guests": (1, _MOST),
 }
@@ -277,6 +279,8 @@ def _check_reach(plan: Plan) -> None:
         _wrong("period", plan.period, f"at most guest_epochs ({plan.guest_epochs})")
     if "simclr" in (plan.guest_objective, plan.host_objective) and plan.batch < 2:
         _wrong("batch", plan.batch, "with SimCLR, which tells rows of a batch from each other, 2 at least")
+    if plan.partial and not plan.guest_dropout:
+        _wrong("partial", plan.partial, "with guest_dropout = 0, which hides nobody, 0")
     if plan.guest_objective == "simclr" and plan.guest_noise:
         _wrong("guest_noise", plan.guest_noise, "with SimCLR, whose guests reconstruct no values, 0")
     if plan.all_slots > _MOST:

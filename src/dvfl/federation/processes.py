@@ -18,6 +18,7 @@ from dvfl.errors import RunFailed, UserError
 from dvfl.federation.accounts import Site
 from dvfl.federation.broker import Broker, check_version, find_server
 from dvfl.federation.credentials import authority_path, certificate_path, check_certificate, key_path, read_plan_key
+from dvfl.federation.current_rows import CurrentRows
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import GuestParty
 from dvfl.federation.guest_alignment import GuestAlignment
@@ -67,13 +68,16 @@ def run_guest(folder: Path) -> None:
         async def work(stop: asyncio.Event, alignment: GuestAlignment | None) -> None:
             if alignment is not None:
                 await alignment.serve(lines)
-                about = report(folder, lambda: _aligning_status(party.party, "guest", connections))
-                await together(stop, alignment.slots(), about)
+                works = [alignment.slots()]
+                if not alignment.done:
+                    works.append(report(folder, lambda: _aligning_status(party.party, "guest", connections)))
+                await together(stop, *works)
             if stop.is_set():
                 return
+            files = CurrentRows(folder, federation, party, say)
             guest = await here.work(partial(_opened_guest, folder, federation, party, storage, here))
             about = report(folder, lambda: _guest_status(guest, connections))
-            await together(stop, GuestService(guest, lines, here).run(stop), about)
+            await together(stop, GuestService(guest, lines, here, files).run(stop), about)
 
         async def serve(stop: asyncio.Event) -> None:
             given = federation.alignment.way == "given"
@@ -336,9 +340,19 @@ def _owner_status(owner: OwnerParty, lines: dict[str, Connection]) -> dict[str, 
         "epochs": owner.epochs,
         "loss": owner.loss,
         "restarts": owner.restarts,
+        "progress": _progress(owner),
         **owner.counts,
         **_traffic(lines.values()),
     }
+
+
+def _progress(owner: OwnerParty) -> str:
+    """How far guests and hosts are, by what hosts say."""
+    plan, statuses = owner.plan, owner.statuses.values()
+    seen = [max((s.guests[g.name].epoch for s in statuses if g.name in s.guests), default=0) for g in plan.guests]
+    epoch = min(*seen, plan.guest_epochs)
+    steps = min((status.steps for status in statuses), default=0)
+    return f"guests in epoch {epoch} of {plan.guest_epochs}, hosts at step {steps} of {plan.host_steps}"
 
 
 def _aligning_status(party: str, role: str, lines: dict[str, Connection]) -> dict[str, Any]:

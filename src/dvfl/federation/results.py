@@ -31,6 +31,7 @@ def result(owner: OwnerParty, about: dict[str, str], seconds: dict[str, float]) 
         "status": "ok",
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
         "megabytes_sent_per_guest": round(sent, 3),
+        "calibration": owner.calibration,
         "longest_wait_s": round(max(waits), 3),
         "parties": _parties(owner),
     }
@@ -51,7 +52,7 @@ def _parties(owner: OwnerParty) -> dict[str, dict[str, int]]:
         status = owner.statuses.get(host)
         parties[host] = {
             "restarts": status.restarts if status else 0,
-            "messages_sent": owner.collected[host].chunks if host in owner.collected else 0,
+            "messages_sent": len(owner.collected[host].have) if host in owner.collected else 0,
             "messages_received": status.messages_received if status else 0,
             "messages_dropped": status.messages_dropped if status else 0,
             "resumed_from_epoch": status.resumed_from_step // owner.plan.host_iterations if status else 0,

@@ -78,6 +78,7 @@ class Training:
     guest_objective: ObjectiveName = "reconstruction"
     host_objective: ObjectiveName = "reconstruction"
     temperature: float = 0.5
+    partial: int = 0
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,7 @@ class Federation:
             host_schedule=t.host_schedule,
             guest_noise=t.guest_noise,
             guest_dropout=t.guest_dropout,
+            partial=t.partial,
             rows=slots.training if slots.rows is None else slots.rows,
             slots=slots.training,
             encode_slots=slots.encode_only,
@@ -254,6 +256,7 @@ class OwnerHead:
     patience: int = 20
     hidden: tuple[int, ...] | None = None
     smoothing: float = 0.0
+    calibration: float = 0.05
 
     def settings(self) -> OwnerSettings:
         return OwnerSettings(
@@ -268,6 +271,7 @@ class OwnerHead:
             self.patience,
             self.hidden,
             self.smoothing,
+            self.calibration,
         )
 
 

@@ -19,11 +19,11 @@ _AGAIN = "align the table again"
 
 
 def find_slots(
-    ids: pa.ChunkedArray, table: Path, id_column: str, slots: Path, *, some: bool = False
+    ids: pa.ChunkedArray, table: Path, id_column: str, slots: Path, *, some: bool = False, later: Path | None = None
 ) -> NDArray[np.int32]:
     """The slot of every row of `table`; raises for repeated ids and for those that have none, never showing them.
 
-    With `some`, rows may have come since, or be nobody else's: -1 where there is no slot.
+    With `some`, rows may have come since, or be nobody else's: -1 where there is no slot. `later` has more of them.
     """
     missing = ids.null_count
     if missing:
@@ -31,6 +31,8 @@ def find_slots(
     ids = _plain(ids, table, id_column)
     try:
         found = _look_up(ids, table, id_column, slots)
+        if later is not None:
+            found = np.maximum(found, _look_up(ids, table, id_column, later))
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{slots} cannot be read as .parquet: {first_line(error)}") from error
     lost = int((found < 0).sum())

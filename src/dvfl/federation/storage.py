@@ -6,13 +6,14 @@ import math
 import os
 import shutil
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save
+from safetensors.torch import load, load_file, save
 from torch import Tensor
 
 from dvfl.errors import RunFailed, UserError
@@ -21,6 +22,7 @@ from dvfl.files import remove_unfinished, sha256, write_bytes, write_json, writi
 _MANIFEST, _TABLES = "checkpoint.json", "tables.json"
 _FILES = ("checkpoint-a.safetensors", "checkpoint-b.safetensors")  # in turn, so that the one in force is never touched
 _FORMAT = 1
+_ATTEMPTS = 5
 _MEND = "restore it, or remove the folder to begin anew"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -161,6 +163,21 @@ def saved_values(folder: Path) -> dict[str, Any] | None:
     """The plain data of the checkpoint in a folder, which may be in use; nothing there is touched."""
     manifest = _manifest(folder)
     return None if manifest is None else manifest[2]
+
+
+def saved_checkpoint(folder: Path) -> Checkpoint | None:
+    """The whole checkpoint in a folder, which may be in use; nothing there is touched."""
+    for attempt in range(_ATTEMPTS):
+        manifest = _manifest(folder)
+        if manifest is None:
+            return None
+        file, digest, values = manifest
+        with suppress(OSError):
+            content = (folder / file).read_bytes()
+            if hashlib.sha256(content).hexdigest() == digest:
+                return Checkpoint(load(content), values)
+        time.sleep(0.05 * attempt)  # its owner has just saved twice
+    raise UserError(f"{folder / file}: not the file that {_MANIFEST} names; {_MEND}")
 
 
 def _manifest(folder: Path) -> tuple[str, str, dict[str, Any]] | None:

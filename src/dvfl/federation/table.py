@@ -85,11 +85,12 @@ def open_table(
     values: Values,
     schema: Schema | None,
     some: bool = False,
+    later: Path | None = None,
 ) -> Table:
     """The table in `path`, prepared in the folder `prepared` unless an earlier start did it and nothing has changed.
 
     `schema` is that of the training rows, from a checkpoint or for test rows; None: these are the training rows. With
-    `some`, rows without a slot are left out: they have come since.
+    `some`, rows without a slot are left out: they have come since. `later` has slots of such rows.
     """
     check_file(path)
     check_file(slots)
@@ -99,12 +100,13 @@ def open_table(
         "slots": _fingerprint(slots),
         "id_column": id_column,
         "values": values,
+        "later": None if later is None else _fingerprint(later),
     }
     about = _prepared_before(prepared, origin, schema)
     if about is None:
         with writing(prepared), naming(path):
             file, ids = open_blocks(path, id_column, None if schema is None else _kinds(schema))
-            found = find_slots(ids, path, id_column, slots, some=some)
+            found = find_slots(ids, path, id_column, slots, some=some, later=later)
             del ids  # they may be as large as a column of text, and the columns come next
             encoder, now = _learn(file, values, schema)
             about = {

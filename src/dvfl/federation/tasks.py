@@ -1,11 +1,13 @@
 """Several things at once, until somebody says stop or one of them fails."""
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Awaitable, Collection, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 _AGAIN_S = 1.0
+
+Result = TypeVar("Result")
 
 
 async def together(stop: asyncio.Event, *works: Coroutine[Any, Any, None]) -> None:
@@ -17,6 +19,14 @@ async def together(stop: asyncio.Event, *works: Coroutine[Any, Any, None]) -> No
             await task
     finally:
         await end(tasks)
+
+
+async def within(seconds: float, answer: Awaitable[Result | None]) -> Result | None:
+    """What comes in time, or None, whatever the one who is waited for does."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            return await answer
+    return None
 
 
 async def end(tasks: Collection[asyncio.Task[Any]]) -> None:

@@ -18,15 +18,19 @@ from numpy.typing import NDArray
 from dvfl.federation.fields import BadMessage, Schema, believed, check_name, schema
 from dvfl.federation.messages import (
     TO,
+    Ask,
     Chunk,
     Collect,
     Encodings,
+    Fresh,
     GuestSeen,
     Hello,
     Introduce,
     Introduced,
     Letter,
     Message,
+    Predict,
+    Predicted,
     Refused,
     Reply,
     Role,
@@ -40,16 +44,20 @@ __all__ = [
     "MAX_HEADER",
     "MAX_MESSAGE",
     "TO",
+    "Ask",
     "BadMessage",
     "Chunk",
     "Collect",
     "Encodings",
+    "Fresh",
     "GuestSeen",
     "Hello",
     "Introduce",
     "Introduced",
     "Letter",
     "Message",
+    "Predict",
+    "Predicted",
     "Refused",
     "Reply",
     "Role",
@@ -182,8 +190,8 @@ def _read_shapes(described: Any, rules: Schema) -> list[list[int]]:
         if type(shape) is not list or len(shape) != len(rule.axes):
             raise BadMessage(f"{name} does not have the axes {', '.join(rule.axes)}")
         for axis, length in zip(rule.axes, shape, strict=True):
-            if type(length) is not int or not 1 <= length <= rule.longest:
-                raise BadMessage(f"{name}: {axis} is not a length from 1 to {rule.longest}")
+            if type(length) is not int or not rule.least <= length <= rule.longest:
+                raise BadMessage(f"{name}: {axis} is not a length from {rule.least} to {rule.longest}")
             if lengths.setdefault(axis, length) != length:
                 raise BadMessage(f"{name}: {axis} does not agree with the other arrays")
         shapes.append(shape)

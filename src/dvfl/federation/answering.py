@@ -1,0 +1,105 @@
+"""What a frozen host makes of rows as they are now: what guests have just encoded, what it holds, and what is absent.
+
+Rows that guests encode for a prediction go into the host's tables, under an epoch past all others and, in place of the
+iteration, the second in which they came: so what is held has an age, row by row, and keeps it through restarts.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dvfl.federation.fields import ABSENT, CACHED, FRESH
+from dvfl.federation.host import Frozen
+from dvfl.federation.plan import Plan
+from dvfl.federation.wire import Ask, BadMessage, Fresh, Predict
+from dvfl.parties.registers import Stamp
+
+PART = 512  # slots of a request, at most
+GUESTS_SHARE, HOSTS_SHARE = 0.6, 0.85  # of the time that is left when a host, or the owner, is asked
+_BYTES = 512_000  # of an answer's arrays
+
+
+class Gathered(NamedTuple):
+    """A host's input for some slots, and what it rests on."""
+
+    b: NDArray[np.float32]  # (1, rows, W_g)
+    present: NDArray[np.bool_]  # (1, rows, guests)
+    states: NDArray[np.uint8]  # (rows, guests)
+    ages: NDArray[np.float32]  # (rows, guests): seconds
+
+
+def rows_at_once(plan: Plan) -> int:
+    """Slots of a request, so that its answers fit into messages."""
+    numbers = max(plan.sizes.host_latent + 2 * len(plan.guests), *plan.sizes.guest_latent)
+    return max(1, min(PART, _BYTES // (4 * numbers + 4)))
+
+
+def check_slots(plan: Plan, asked: Predict | Ask) -> None:
+    """Refuses more slots than an answer holds, and those that there are not."""
+    if len(asked.slots) > rows_at_once(plan) or (len(asked.slots) and asked.slots.max() >= plan.all_slots):
+        raise BadMessage("more slots than an answer holds, or beyond the plan's")
+
+
+def check_fresh(frozen: Frozen, guest: str, asked: Predict, answer: Fresh) -> None:
+    """Refuses what is not this guest's answer, by the encoder whose rows the host was trained on."""
+    own = frozen.guests[guest]
+    if (answer.guest, answer.run, answer.encoder) != (guest, frozen.plan.run, own.encoder):
+        raise BadMessage("an answer of another guest, run or encoder")
+    if len(answer.slots) and (places(asked.slots, answer.slots) < 0).any():
+        raise BadMessage("slots that were not asked for")
+    width = frozen.training.register(guest).values.shape[1]
+    if len(answer.slots) and answer.values.shape[1] != width:
+        raise BadMessage("encodings of another width")
+
+
+def gathered(frozen: Frozen, slots: NDArray[np.int32], fresh: Mapping[str, Fresh], now_ms: int) -> Gathered:
+    """The host's input: guests' answers where there are any, what it holds of the others, with its age."""
+    b, present = frozen.training.table.inputs(slots)
+    states, ages = np.full((len(slots), len(frozen.plan.guests)), ABSENT, np.uint8), np.full(present[0].shape, -1.0)
+    end = 0
+    for number, planned in enumerate(frozen.plan.guests):
+        guest, width = planned.name, frozen.plan.sizes.guest_latent[number]
+        columns, end = slice(end, end + width), end + width
+        if guest not in frozen.guests:
+            present[0, :, number] = False
+            continue
+        held = present[0, :, number]
+        states[held, number] = CACHED
+        ages[held, number] = _ages(frozen, guest, slots[held], now_ms)
+        answer = fresh.get(guest)
+        if answer is not None and len(answer.slots):
+            rows = places(slots, answer.slots)
+            b[0, rows, columns] = answer.values
+            present[0, rows, number] = True
+            states[rows, number], ages[rows, number] = FRESH, 0.0
+    return Gathered(b, present, states, ages.astype(np.float32))
+
+
+def keep(frozen: Frozen, fresh: Mapping[str, Fresh], now_ms: int) -> None:
+    """Puts guests' answers into the host's tables, for when these guests are away."""
+    for guest, answer in fresh.items():
+        stamp = Stamp(max(1, frozen.incarnations[guest]), _asked_epoch(frozen.plan), now_ms // 1000)
+        frozen.training.register(guest).write(answer.slots, answer.values, stamp)
+
+
+def places(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Where some numbers stand among slots, of which there is one at least; -1 for one that does not."""
+    order = slots.argsort()
+    found: NDArray[np.intp] = order[slots.searchsorted(some, sorter=order).clip(max=len(slots) - 1)]
+    found[slots[found] != some] = -1
+    return found
+
+
+def _ages(frozen: Frozen, guest: str, slots: NDArray[np.int32], now_ms: int) -> NDArray[np.float64]:
+    """Of rows that are held: since they were asked for, or else since the guest's sweep came."""
+    steps = frozen.training.register(guest).steps[slots]
+    came_ms = 1000.0 * (steps & 0xFFFFFFFF)
+    asked = steps >> 32 == _asked_epoch(frozen.plan)
+    ages: NDArray[np.float64] = (now_ms - np.where(asked, came_ms, frozen.guests[guest].arrived_ms)) / 1000
+    return np.maximum(ages, 0.0)
+
+
+def _asked_epoch(plan: Plan) -> int:
+    return plan.guest_epochs + 2  # one more than that of the sweep

@@ -1,0 +1,91 @@
+"""The owner's head: encodings of several passes, rows kept for calibration, and what a checkpoint holds of it."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from subject import Size, training_plan
+
+from dvfl.federation.head import read_head
+from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining, _temperature, calibration_error
+
+PLAN = training_plan(["guest-1", "guest-2"], ["host-1", "host-2"], Size())
+CLASSES = ("no", "yes")
+
+
+def made(
+    rows: int = 400, passes: int = 1, classes: tuple[str, ...] | None = CLASSES, **change: object
+) -> OwnerTraining:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=rows)
+    joint = torch.from_numpy((rng.normal(size=(passes, rows, 12)) + y[None, :, None]).astype(np.float32))
+    labels = Labels(np.arange(rows, dtype=np.int32), y if classes else y.astype(np.float32), classes)
+    own = OwnerSettings(**{"epochs": 4, **change})  # type: ignore[arg-type]
+    return OwnerTraining(PLAN, own, labels, joint, [True, True])
+
+
+def trained(training: OwnerTraining) -> OwnerTraining:
+    while not training.finished:
+        training.train()
+    return training
+
+
+def test_a_twentieth_of_the_labels_is_kept_from_training_where_there_are_enough() -> None:
+    assert len(made(400)._kept) == 20 and len(made(400)._train) == 380
+    assert len(made(199)._kept) == 0
+    assert len(made(400, classes=None)._kept) == 0
+    assert len(made(400, calibration=0.0)._kept) == 0
+
+
+def test_kept_rows_have_no_part_in_training() -> None:
+    plain, changed = made(), made()
+    changed._y[changed._kept] = 1 - changed._y[changed._kept]
+    changed._joint[:, changed._kept] = 1e3
+    ours, theirs = trained(plain).owner.learner.parameters, trained(changed).owner.learner.parameters
+    assert torch.equal(ours, theirs)
+    assert plain.head().temperature != changed.head().temperature
+
+
+def test_a_rows_encodings_take_turns() -> None:
+    first, both = made(passes=1), made(passes=2)
+    both._joint[0] = first._joint[0]
+    assert not torch.equal(trained(first).owner.learner.parameters, trained(both).owner.learner.parameters)
+    same = made(passes=2, standardise=False)
+    alone = made(passes=1, standardise=False)
+    same._joint[0] = same._joint[1] = alone._joint[0]
+    assert torch.equal(trained(same).owner.learner.parameters, trained(alone).owner.learner.parameters)
+
+
+@pytest.mark.parametrize("classes", [CLASSES, None])
+def test_a_head_comes_back_from_a_checkpoint(classes: tuple[str, ...] | None) -> None:
+    training = trained(made(classes=classes, head=(7,)))
+    head = training.head()
+    again = read_head(PLAN, {**training.state(), **head.tensors()}, head.values())
+    joint, present = torch.randn(5, 12), torch.tensor([[True, False]] * 5)
+    assert torch.equal(again.outputs(joint, present), head.outputs(joint, present))
+    assert (again.classes, again.hidden, again.temperature) == (head.classes, (7,), head.temperature)
+
+
+@given(st.floats(0.2, 5.0))
+@settings(deadline=None, max_examples=20)
+def test_the_temperature_undoes_scores_that_were_stretched(stretch: float) -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(4000, 3)) * 2
+    chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    labels = (chances.cumsum(1) > rng.random((4000, 1))).argmax(1)
+    assert _temperature(scores * stretch, labels) == pytest.approx(stretch, rel=0.1)
+
+
+def test_the_temperature_stays_in_bounds_where_all_labels_are_right_or_wrong() -> None:
+    scores = np.array([[3.0, -3.0]] * 10)
+    assert 0.05 <= _temperature(scores, np.zeros(10, int)) < 0.2
+    assert _temperature(scores, np.ones(10, int)) == pytest.approx(20.0, rel=0.01)
+
+
+def test_the_calibration_error_is_the_gap_between_confidence_and_accuracy() -> None:
+    sure = np.log(np.array([[0.9, 0.1]] * 10))
+    labels = np.array([0] * 6 + [1] * 4)
+    assert calibration_error(sure, labels, 1.0) == pytest.approx(0.3)
+    right = np.log(np.array([[0.6, 0.4]] * 10))
+    assert calibration_error(right, labels, 1.0) == pytest.approx(0.0, abs=1e-9)
