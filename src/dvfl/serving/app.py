@@ -116,7 +116,10 @@ def _statuses(app: FastAPI, watcher: Watcher, metrics: Metrics, leaving: Callabl
 
     @app.get("/v1/events", include_in_schema=False)
     async def events() -> StreamingResponse:
-        """Server-sent events for the page: `history` once, then `status` twice a second. It does not end by itself."""
+        """Server-sent events for the page: `history` once, then `status` once a second, or sooner when somebody goes.
+
+        It is no part of the OpenAPI document, since it does not end by itself.
+        """
         if len(streams) >= _STREAMS:
             raise HTTPException(503, f"{_STREAMS} pages are open already; close one", {"retry-after": "5"})
 
@@ -125,11 +128,10 @@ def _statuses(app: FastAPI, watcher: Watcher, metrics: Metrics, leaving: Callabl
             streams.add(mark)
             try:
                 yield _event("history", watcher.history())
-                yield _event("status", watcher.newest())
-                async for _ in watcher.changes():
+                async for news in watcher.news():
+                    yield _event("status", news)
                     if leaving():
                         return
-                    yield _event("status", watcher.newest())
             finally:
                 streams.discard(mark)
 

@@ -42,7 +42,6 @@ class Rules:
     tokens: TokenFile | None = None
     rate: float = 50.0  # requests a second for each token, or each address where there are no tokens
     local: bool = False  # this machine alone may ask: then also by no other name, or a web page could by its own
-    tls: bool = False
 
 
 class Refusal(Exception):
@@ -74,7 +73,7 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers[name] = value
                 headers.setdefault("cache-control", "no-store")
-                if self._rules.tls:
+                if scope["scheme"] == "https":
                     headers["strict-transport-security"] = "max-age=31536000"
             await send(message)
 

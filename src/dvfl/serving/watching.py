@@ -1,4 +1,4 @@
-"""Looks at the federation twice a second and keeps what people ask about afterwards: who was down when, and curves."""
+"""Looks at the federation again and again, and keeps what people ask about afterwards: who was down, and curves."""
 
 import asyncio
 import time
@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-LOOK_S = 0.5
+LOOK_S = 0.25
+TELL_S = 1.0
+_SETTLE_S = 2.0  # in which nobody counts as down: connections are still being made
 _FAULTS, _POINTS = 500, 240
 
 Status = dict[str, Any]
@@ -51,21 +53,17 @@ class Watcher:
         self.trouble: str | None = None  # why there is no newer one
         self.faults: deque[Fault] = deque(maxlen=_FAULTS)
         self.curves: dict[str, Curve] = {}
-        self.looks = 0
+        self._present: tuple[str, ...] = ()
+        self._looks = 0
         self._changed = asyncio.Condition()
 
     def look(self) -> None:
         """Asks once; a status that cannot be had is a trouble to tell, not the end."""
         try:
-            status = self._status()
+            self._take(self._status())
+            self.trouble = None
         except Exception as error:
             self.trouble = f"no status ({type(error).__name__})"
-            return
-        self.latest, self.seen_s, self.trouble = status, self._now(), None
-        for name, role, party in parties(status):
-            self._note_fault(name, role, bool(party["up"]))
-            self._note_curve(name, party.get("loss"))
-        self._note_curve("accuracy", status.get("accuracy"))
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -77,12 +75,16 @@ class Watcher:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def changes(self) -> AsyncIterator[int]:
-        """The number of every look from now on, as it is done."""
+    async def news(self) -> AsyncIterator[dict[str, Any]]:
+        """What there is now, then at once when somebody has gone or come, and once a second anyhow."""
+        told, known = 0, None
         while True:
+            present = (self.trouble, self._present)
+            if present != known or self._looks - told >= TELL_S / LOOK_S:
+                told, known = self._looks, present
+                yield self.newest()
             async with self._changed:
                 await self._changed.wait()
-            yield self.looks
 
     def history(self) -> dict[str, Any]:
         """What a page that opens now has missed."""
@@ -100,11 +102,22 @@ class Watcher:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.to_thread(self.look)
-            self.looks += 1
+            self.look()
+            self._looks += 1
             async with self._changed:
                 self._changed.notify_all()
             await asyncio.sleep(LOOK_S)
+
+    def _take(self, status: Status) -> None:
+        everybody, now = list(parties(status)), self._now()
+        present = tuple(name for name, _, party in everybody if party["up"])
+        if self.latest is None and len(present) < len(everybody) and now - self.began_s < _SETTLE_S:
+            return
+        self.latest, self.seen_s, self._present = status, now, present
+        for name, role, party in everybody:
+            self._note_fault(name, role, bool(party["up"]))
+            self._note_curve(name, party.get("loss"))
+        self._note_curve("accuracy", status.get("accuracy"))
 
     def _note_fault(self, name: str, role: str, up: bool) -> None:
         last = next((one for one in reversed(self.faults) if one.party == name and one.until_s is None), None)
