@@ -87,6 +87,9 @@ def train(
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Curves for TensorBoard, one folder a seed, as it trains.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; only the result.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
@@ -132,4 +135,4 @@ def train(
         device=device,
         overrides=overrides,
     )
-    run(given, out, resume=resume, quiet=quiet)
+    run(given, out, resume=resume, quiet=quiet, tensorboard=tensorboard)
