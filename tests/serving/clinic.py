@@ -28,6 +28,7 @@ class Clinic:
         self.ready = True
         self.seconds = 0.0  # that a prediction takes
         self.broken = False
+        self.value = 0.0  # of every id, where there are no classes
         self.epoch = 12
         self.began = time.time()
 
@@ -47,8 +48,9 @@ class Clinic:
         degraded = bool(self.down or self.suspected)
         if not any(hosts.values()) or all(part.state == "absent" for part in parts.values()):
             return Prediction(one, known=True, guests=parts, hosts=hosts)
+        if self.classes is None:
+            return Prediction(one, True, None, self.value, degraded=degraded, guests=parts, hosts=hosts)
         weights = [1 + byte for byte in hashlib.sha256(one.encode()).digest()[:3]]
-        assert self.classes is not None
         probabilities = {name: weight / sum(weights) for name, weight in zip(self.classes, weights, strict=True)}
         label = max(probabilities, key=lambda name: probabilities[name])
         return Prediction(one, True, label, None, probabilities, probabilities[label], degraded, parts, hosts)

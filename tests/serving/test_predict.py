@@ -1,6 +1,7 @@
 """Predictions over HTTP: what is answered, and what is refused and how."""
 
 import json
+import math
 import socket
 import time
 from typing import Any
@@ -52,6 +53,15 @@ def test_without_any_host_the_answer_comes_and_is_empty(client: httpx.Client, cl
     assert response.status_code == 200
     (one,) = response.json()["predictions"]
     assert (one["answered"], one["class"], one["known"]) == (False, None, True)
+
+
+def test_what_json_has_no_number_for_is_null(client: httpx.Client, clinic: Clinic) -> None:
+    clinic.classes = None
+    clinic.value = math.inf
+    (one,) = predict(client, ["7"]).json()["predictions"]
+    assert (one["value"], one["class"], one["probabilities"], one["answered"]) == (None, None, {}, True)
+    clinic.value = 3.5
+    assert predict(client, ["7"]).json()["predictions"][0]["value"] == 3.5
 
 
 def test_ten_thousand_ids_fit_and_one_more_does_not(client: httpx.Client) -> None:

@@ -104,6 +104,29 @@ def test_faults_have_a_beginning_and_an_end(clinic: Clinic, clock: Clock) -> Non
     ]
 
 
+def test_nobody_is_missed_who_has_not_come_yet(clinic: Clinic, clock: Clock) -> None:
+    clinic.ready, clinic.down = False, {"imaging", "north"}
+    watcher = Watcher(clinic.status, clock)
+    for at, down in ((1005.0, {"imaging", "north"}), (1006.0, {"imaging"}), (1007.0, {"imaging", "north"})):
+        clock.now, clinic.down = at, down
+        watcher.look()
+    assert [(one.party, one.since_s) for one in watcher.faults] == [("north", 1007.0)]
+    clock.now, clinic.ready = 1008.0, True
+    watcher.look()
+    assert [(one.party, one.since_s) for one in watcher.faults] == [("north", 1007.0), ("imaging", 1008.0)]
+
+
+def test_the_first_moments_in_which_connections_are_made_do_not_count(clinic: Clinic, clock: Clock) -> None:
+    clinic.down = {"imaging"}
+    watcher = Watcher(clinic.status, clock)
+    clock.now += 1.0
+    watcher.look()
+    assert watcher.latest is None
+    clinic.down = set()
+    watcher.look()
+    assert watcher.latest is not None and not watcher.faults
+
+
 def test_curves_stay_small_and_keep_their_ends(clinic: Clinic, clock: Clock) -> None:
     watcher = Watcher(clinic.status, clock)
     for epoch in range(5000):

@@ -92,7 +92,7 @@ def _predictions(app: FastAPI, predictor: Predictor, metrics: Metrics) -> None:
         PREDICT,
         responses=_responses(400, 401, 408, 413, 415, 421, 422, 429, 500, 503, 504, ok=schemas.Predictions),
     )
-    async def predict(asked_for: schemas.PredictRequest, request: Request) -> JSONResponse:
+    async def predict(asked_for: schemas.PredictRequest, request: Request) -> Response:
         """Predict ids with whoever is there; one answer for each, in order."""
         found = await asked(asked_for.ids, asked_for.deadline_s)
         metrics.answers(found)
@@ -101,18 +101,18 @@ def _predictions(app: FastAPI, predictor: Predictor, metrics: Metrics) -> None:
         request.state.counts = {"ids": len(found), "degraded": degraded, "unknown": kinds.count("unknown")}
         unknown = [one.id for one in found if not one.known]
         answers = [schemas.answer(one) for one in found]
-        return JSONResponse(_finite({"predictions": answers, "unknown": unknown, "degraded": degraded}))
+        return _json({"predictions": answers, "unknown": unknown, "degraded": degraded})
 
 
 def _statuses(app: FastAPI, watcher: Watcher, metrics: Metrics, leaving: Callable[[], bool]) -> None:
     streams: set[object] = set()
 
     @app.get("/v1/status", responses=_responses(401, 421, 429, 500, 503, ok=schemas.Status))
-    async def status() -> JSONResponse:
+    async def status() -> Response:
         """The federation as the owner sees it: who is up, how far, how fresh."""
         if watcher.latest is None:
             raise HTTPException(503, watcher.trouble or "no status yet; again in a moment", {"retry-after": "1"})
-        return JSONResponse(_finite(watcher.latest))
+        return _json(watcher.latest)
 
     @app.get("/v1/events", include_in_schema=False)
     async def events() -> StreamingResponse:
@@ -206,7 +206,19 @@ def _document(app: FastAPI, rules: Rules) -> dict[str, Any]:
 
 
 def _event(name: str, value: Mapping[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(_finite(value), allow_nan=False)}\n\n"
+    return f"event: {name}\ndata: {_text(value)}\n\n"
+
+
+def _json(value: Mapping[str, Any]) -> Response:
+    return Response(_text(value), media_type="application/json")
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    """As JSON; a large answer is not gone through twice unless it must be."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
 
 
 def _finite(value: Any) -> Any:

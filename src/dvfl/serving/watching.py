@@ -54,6 +54,7 @@ class Watcher:
         self.faults: deque[Fault] = deque(maxlen=_FAULTS)
         self.curves: dict[str, Curve] = {}
         self._present: tuple[str, ...] = ()
+        self._met: set[str] = set()  # whoever was there once; nobody is missed before, but all are after training
         self._looks = 0
         self._changed = asyncio.Condition()
 
@@ -114,6 +115,7 @@ class Watcher:
         if self.latest is None and len(present) < len(everybody) and now - self.began_s < _SETTLE_S:
             return
         self.latest, self.seen_s, self._present = status, now, present
+        self._met.update(present if not status["ready"] else [name for name, _, _ in everybody])
         for name, role, party in everybody:
             self._note_fault(name, role, bool(party["up"]))
             self._note_curve(name, party.get("loss"))
@@ -121,7 +123,7 @@ class Watcher:
 
     def _note_fault(self, name: str, role: str, up: bool) -> None:
         last = next((one for one in reversed(self.faults) if one.party == name and one.until_s is None), None)
-        if not up and last is None:
+        if not up and last is None and name in self._met:
             self.faults.append(Fault(name, role, self.seen_s))
         elif up and last is not None:
             last.until_s = self.seen_s

@@ -2,7 +2,7 @@
 
 import { clock, figure, html, mark, parties, say, svg } from "./dom.js";
 
-const HEIGHT = 130, LEFT = 40, RIGHT = 6, TOP = 8, BOTTOM = 18;
+const HEIGHT = 130, LEFT = 46, RIGHT = 6, TOP = 8, BOTTOM = 18;
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 4", "1 4"];
 const POINTS = 240;
 const KINDS = [["guest", "Loss of guests"], ["host", "Loss of hosts"], ["owner", "Loss of the owner"], ["accuracy", "Test accuracy, %"]];
@@ -102,8 +102,8 @@ class Chart {
   line(points, number, x, y, last) {
     const style = { class: `c${number % 6}`, "stroke-dasharray": DASHES[number % 6] };
     if (points.length === 1) {
-      const at = y(points[0][1]);
-      return svg("path", { ...style, d: `M${x(points[0][0]) - 12} ${at}h24` });
+      const from = x(points[0][0]); // one value is a short dash at least, and lasts until now
+      return svg("path", { ...style, d: `M${from - 8} ${y(points[0][1])}H${Math.max(from + 8, x(last))}` });
     }
     const steps = points.map(([time, value]) => `${x(time).toFixed(1)} ${y(value).toFixed(1)}`);
     return svg("path", { ...style, d: `M${steps.join("L")}H${x(last).toFixed(1)}` });
