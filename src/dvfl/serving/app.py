@@ -172,10 +172,6 @@ def _problems(app: FastAPI) -> None:
         text = error.detail if error.status_code not in (404, 405) else f"{_NAMES[error.status_code]}; {_PATHS}"
         return JSONResponse({"error": text}, error.status_code, error.headers)
 
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "a defect of the server; its log says more"}, 500)
-
 
 _RIGHT = '{"ids": ["17", "42"], "deadline_s": 2.0} is right'
 _NAMES = {404: "there is nothing here", 405: "not by this method"}

@@ -80,11 +80,11 @@ class Guard:
         try:
             await self._app(scope, await self._admitted(scope, receive), answered)
         except Refusal as refusal:
-            names = {name.replace("_", "-"): value for name, value in refusal.headers.items()}
-            response = JSONResponse({"error": refusal.error}, refusal.status, names)
-            await response(scope, receive, answered)
-        except Exception as error:  # the application has answered 500 already
+            await _answer(refusal)(scope, receive, answered)
+        except Exception as error:
             self._log({"error": "".join(traceback.format_exception(error))})
+            if not sent["status"]:
+                await _answer(Refusal(500, "a defect of the server; its log says more"))(scope, receive, answered)
         finally:
             self._close(scope, sent["status"], time.perf_counter() - began)
 
@@ -139,6 +139,11 @@ class Guard:
             "ms": round(1000 * seconds, 1),
         }
         self._log({**entry, **state.get("counts", {})})
+
+
+def _answer(refusal: Refusal) -> JSONResponse:
+    names = {name.replace("_", "-"): value for name, value in refusal.headers.items()}
+    return JSONResponse({"error": refusal.error}, refusal.status, names)
 
 
 async def _whole_body(headers: Headers, receive: Receive) -> Receive:
