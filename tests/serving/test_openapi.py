@@ -35,7 +35,7 @@ def test_the_document_says_where_a_token_is_needed(clinic: Clinic, tmp_path: Pat
 def test_it_survives_schemathesis(clinic: Clinic, tmp_path: Path) -> None:
     pytest.importorskip("schemathesis", reason="the extra dvfl[dev] is not installed")
     secret, _ = new_token(tmp_path / "tokens", "tester", datetime.now(UTC))
-    command = [Path(sys.executable).with_name("schemathesis"), "run", "--max-examples", "15", "--seed", "7"]
+    command = [Path(sys.executable).with_name("schemathesis"), "run", "--max-examples", "10", "--seed", "7"]
     with running(clinic, Rules(TokenFile(tmp_path / "tokens"), rate=100_000)) as address:
         found = subprocess.run(
             [*command, "--header", f"Authorization: Bearer {secret}", f"{address}/openapi.json"],
