@@ -32,6 +32,15 @@ def test_the_document_says_where_a_token_is_needed(clinic: Clinic, tmp_path: Pat
     assert "security" not in document["paths"]["/healthz"]["get"]
 
 
+def test_the_document_says_where_a_certificate_is_needed(clinic: Clinic, tmp_path: Path) -> None:
+    new_token(tmp_path / "tokens", "ward-3", datetime.now(UTC))
+    with running(clinic, Rules(TokenFile(tmp_path / "tokens"), certificates=True)) as address:
+        document = httpx.get(f"{address}/openapi.json").json()
+    assert document["components"]["securitySchemes"]["certificate"] == {"type": "mutualTLS"}
+    assert document["paths"]["/v1/predict"]["post"]["security"] == [{"certificate": [], "token": []}]
+    assert document["paths"]["/healthz"]["get"]["security"] == [{"certificate": []}]
+
+
 def test_it_survives_schemathesis(clinic: Clinic, tmp_path: Path) -> None:
     pytest.importorskip("schemathesis", reason="the extra dvfl[dev] is not installed")
     secret, _ = new_token(tmp_path / "tokens", "tester", datetime.now(UTC))

@@ -9,7 +9,7 @@ from dvfl.federation.supervisor import Supervisor, launched
 
 _LOG = "serve.txt"
 _READY = "predictions and the page are at "
-_START_S, _LEAVE_S = 30.0, 10.0
+_START_S, _LEAVE_S = 60.0, 10.0
 
 
 class PageProcess:

@@ -26,18 +26,18 @@ def run_server(
     folder: Path,
     listen: str,
     token_file: Path | None,
-    certificates: tuple[Path | None, Path | None, Path | None],
+    pems: tuple[Path | None, Path | None, Path | None],
     rate: float,
     pad: int,
 ) -> None:
     """Answers until it is asked to leave."""
-    address, tls = parse_listen(listen), parse_tls(*certificates)
+    address, tls = parse_listen(listen), parse_tls(*pems)
     if token_file is None and (folder / TOKENS).is_file():
         token_file = folder / TOKENS
     tokens = None if token_file is None else TokenFile(token_file)
     check_reach(address, tokens=tokens is not None, tls=tls)
-    guarded = tokens is not None or (tls is not None and tls.clients is not None)
-    rules = Rules(tokens, rate, local=not guarded)
+    certificates = tls is not None and tls.clients is not None
+    rules = Rules(tokens, certificates, rate, local=tokens is None and not certificates)
 
     from dvfl.federation.predicting import opened  # PyTorch: after all that can be refused without it
 

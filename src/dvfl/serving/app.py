@@ -189,14 +189,18 @@ def _responses(*refusals: int, ok: type | None = None) -> dict[int | str, dict[s
 
 
 def _document(app: FastAPI, rules: Rules) -> dict[str, Any]:
-    """The OpenAPI document, with the tokens that this server asks for."""
+    """The OpenAPI document, with the tokens and certificates that this server asks for."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        schemes = {"certificate": {"type": "mutualTLS"}} if rules.certificates else {}
         if rules.tokens is not None:
-            found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            for path in (PREDICT, "/v1/status", "/metrics"):
-                for operation in found["paths"][path].values():
-                    operation["security"] = [{"token": []}]
+            schemes["token"] = {"type": "http", "scheme": "bearer"}
+        if schemes:
+            found["components"]["securitySchemes"] = schemes
+        for path, operations in found["paths"].items():
+            needed = [scheme for scheme in schemes if scheme == "certificate" or path != "/healthz"]
+            for operation in operations.values():
+                operation |= {"security": [{scheme: [] for scheme in needed}]} if needed else {}
         app.openapi_schema = found
     return app.openapi_schema
 

@@ -40,6 +40,7 @@ class Rules:
     """What is asked of a request."""
 
     tokens: TokenFile | None = None
+    certificates: bool = False  # TLS has asked for a client's certificate; here it is only told of
     rate: float = 50.0  # requests a second for each token, or each address where there are no tokens
     local: bool = False  # this machine alone may ask: then also by no other name, or a web page could by its own
 
