@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from dvfl import __version__
 from dvfl.federation.predictions import NotReady, Prediction, Predictor
 from dvfl.serving import schemas
-from dvfl.serving.guarding import PREDICT, Guard, Rules, line
+from dvfl.serving.guarding import PREDICT, Guard, Rules
 from dvfl.serving.metrics import CONTENT, Metrics, kind
 from dvfl.serving.page_files import page_files
 from dvfl.serving.watching import Watcher
@@ -45,10 +45,10 @@ def create_app(
     predictor: Predictor,
     rules: Rules | None = None,
     *,
-    log: Callable[[dict[str, Any]], None] = lambda entry: print(line(entry), flush=True),
+    log: Callable[[dict[str, Any]], None],
     leaving: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
-    """Everything behind one address; `leaving`: the server is about to go, and streams end."""
+    """Everything behind one address; `log` gets an entry a request, `leaving`: the server is about to go."""
     rules = rules or Rules()
     watcher = Watcher(predictor.status)
     metrics = Metrics(watcher)

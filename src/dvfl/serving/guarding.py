@@ -2,7 +2,6 @@
 
 import asyncio
 import ipaddress
-import json
 import time
 import traceback
 from collections.abc import Callable
@@ -189,8 +188,3 @@ def _names_this_machine(host: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def line(entry: dict[str, Any]) -> str:
-    """A log entry as one line of JSON."""
-    return json.dumps(entry, ensure_ascii=True)

@@ -1,6 +1,7 @@
 """uvicorn around the application: an address, TLS, and leaving on a signal."""
 
 import asyncio
+import json
 import ssl
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from fastapi import FastAPI
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.predictions import Predictor
 from dvfl.serving.app import create_app
-from dvfl.serving.guarding import Rules, line
+from dvfl.serving.guarding import Rules
 from dvfl.serving.listening import Listen, Tls
 
 
@@ -69,4 +70,5 @@ def _config(app: FastAPI, listen: Listen, tls: Tls | None) -> uvicorn.Config:
 
 
 def _log(entry: dict[str, Any]) -> None:
-    print(line(entry), file=sys.stderr, flush=True)
+    """One line of JSON."""
+    print(json.dumps(entry), file=sys.stderr, flush=True)
