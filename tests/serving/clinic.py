@@ -34,7 +34,7 @@ class Clinic:
 
     async def predict(self, ids: Sequence[str], deadline_s: float) -> list[Prediction]:
         if self.broken:
-            raise RuntimeError("a defect with a secret in it")
+            raise RuntimeError(f"a defect with an id in it: {ids[0]}")
         if not self.ready:
             raise NotReady("training has not finished: guests are at epoch 3 of 20")
         await asyncio.sleep(self.seconds)

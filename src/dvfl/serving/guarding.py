@@ -82,7 +82,8 @@ class Guard:
         except Refusal as refusal:
             await _answer(refusal)(scope, receive, answered)
         except Exception as error:
-            self._log({"error": "".join(traceback.format_exception(error))})
+            # Where, but not the message, which may have an id in it.
+            self._log({"error": type(error).__name__, "at": "".join(traceback.format_tb(error.__traceback__))})
             if not sent["status"]:
                 await _answer(Refusal(500, "a defect of the server; its log says more"))(scope, receive, answered)
         finally:
