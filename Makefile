@@ -1,6 +1,6 @@
 # make setup | demo | test | clean
 
-EXTRAS := dev,federation,psi
+EXTRAS := dev,federation,psi,serve
 STAMP := .venv/.installed
 DEMO := runs/demo
 

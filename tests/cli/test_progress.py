@@ -50,7 +50,7 @@ def test_a_fast_run_says_little(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     lines = Lines(simulation(0, 0))
     for epoch in range(1, 101):
         clock.now += 0.001
-        lines.epoch(simulation(epoch, 0), "guests and hosts")
+        lines.on_epoch_end(simulation(epoch, 0), "guests and hosts", epoch, {})
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -61,5 +61,5 @@ def test_a_slow_run_is_heard_of_every_minute(
     lines = Lines(simulation(0, 0))
     for epoch in range(1, 5):
         clock.now += 90
-        lines.epoch(simulation(epoch, 0), "guests and hosts")
+        lines.on_epoch_end(simulation(epoch, 0), "guests and hosts", epoch, {})
     assert len(capsys.readouterr().err.splitlines()) == 4

@@ -21,6 +21,8 @@ from dvfl.cli.predict import EXAMPLE as PREDICT_EXAMPLE
 from dvfl.cli.predict import predict
 from dvfl.cli.reproduce import EXAMPLE as REPRODUCE_EXAMPLE
 from dvfl.cli.reproduce import reproduce
+from dvfl.cli.serve import EXAMPLE as SERVE_EXAMPLE
+from dvfl.cli.serve import serve
 from dvfl.cli.split import EXAMPLE as SPLIT_EXAMPLE
 from dvfl.cli.split import split
 from dvfl.cli.train import EXAMPLE, train
@@ -41,6 +43,7 @@ app.command(epilog=custody.JOIN)(custody.join)
 app.command(epilog=custody.ADMIT)(custody.admit)
 app.command(epilog=ALIGN_EXAMPLE)(align)
 app.command(epilog=PREDICT_EXAMPLE)(predict)
+app.command(epilog=SERVE_EXAMPLE)(serve)
 app.command(epilog=DOCTOR_EXAMPLE)(doctor)
 for role, folder in ((party.guest, "guest-1"), (party.host, "host-1"), (party.owner, "owner")):
     app.command(epilog=f"Example: dvfl {role.__name__} practice/{folder}")(role)

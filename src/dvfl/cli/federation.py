@@ -50,10 +50,12 @@ def init(
     typer.echo(f"Run it here: dvfl federation up {folder}")
 
 
-@app.command(epilog="Example: dvfl federation up practice")
+@app.command(epilog="Example: dvfl federation up practice --keep --page")
 def up(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that init made.")],
     keep: Annotated[bool, typer.Option("--keep", help="Stay up after the result, for predictions.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Show it as a web page, as dvfl serve does.")] = False,
+    page_port: Annotated[int, typer.Option(min=0, max=65535, help="Where, on 127.0.0.1; 0: a free port.")] = 8080,
     debug: _Debug = False,
 ) -> None:
     """Run all parties here, each in its own process, until the owner's result is written."""
@@ -61,7 +63,9 @@ def up(
     from dvfl.cli.federation_table import run_up
 
     needed("federation", "nats", "cryptography", "nacl")
-    run_up(folder, keep)
+    if page:
+        needed("serve", "fastapi", "uvicorn", "prometheus_client")
+    run_up(folder, keep, page_port if page else None)
 
 
 @app.command(epilog="Example: dvfl federation status practice")

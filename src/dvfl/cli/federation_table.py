@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from dvfl.cli.interrupts import Interrupted, Interrupts
+from dvfl.cli.page_process import PageProcess
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.process import STATUS
 from dvfl.federation.supervisor import Supervisor
@@ -20,17 +21,22 @@ _LOOK_S = 0.5
 _LINE_S = 30.0  # between two lines where there is no terminal
 
 
-def run_up(folder: Path, keep: bool) -> None:
-    """Runs all parties until the result is there, or for good."""
+def run_up(folder: Path, keep: bool, page_port: int | None = None) -> None:
+    """Runs all parties until the result is there, or for good; with a page where there is a port for it."""
     supervisor = Supervisor(folder)
+    page = None if page_port is None else PageProcess(supervisor, page_port)
     began = supervisor.result.stat().st_mtime_ns if supervisor.result.exists() else 0
     with Interrupts():
         try:
             supervisor.start()
+            if page is not None:
+                typer.echo(page.start())
             _watch(supervisor, keep, began)
         except Interrupted as stop:
             raise Interrupted("stopped; every party has saved, the same command goes on", stop.signum) from stop
         finally:
+            if page is not None:
+                page.stop()
             supervisor.stop()
     _print_result(supervisor.result)
 

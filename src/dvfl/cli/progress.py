@@ -2,12 +2,11 @@
 
 import sys
 import time
-from types import TracebackType
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from dvfl.callbacks import Callback, Values
 from dvfl.strategies.simulation import Simulation
 
 # What an epoch costs in proportion, for phases that have not begun; their own pace counts once they have.
@@ -17,21 +16,10 @@ _LINE_EVERY = 60.0  # seconds at most between two lines, so that nobody takes a 
 _LINE_APART = 2.0  # seconds at least
 
 
-class Display(Protocol):
-    """Shows how far a simulation is."""
-
-    def __enter__(self) -> "Display": ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-    def epoch(self, simulation: Simulation, phase: str) -> None:
-        """An epoch of that phase is over."""
-
-
-def display(simulation: Simulation, quiet: bool) -> Display:
+def display(simulation: Simulation, quiet: bool) -> Callback:
     """The one that suits where stderr goes."""
     if quiet:
-        return Silence()
+        return Callback()
     return Bar(simulation) if sys.stderr.isatty() else Lines(simulation)
 
 
@@ -60,20 +48,7 @@ class Pace:
         return sum(count * self.seconds(phase) for phase, count in simulation.epochs_left.items() if count)
 
 
-class Silence:
-    """Shows nothing."""
-
-    def __enter__(self) -> "Silence":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def epoch(self, simulation: Simulation, phase: str) -> None: ...
-
-
-class Lines(Silence):
+class Lines(Callback):
     """A line at the first epoch, then about every tenth part of the run."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -82,22 +57,22 @@ class Lines(Silence):
         self._told = simulation.done
         self._first = True
 
-    def epoch(self, simulation: Simulation, phase: str) -> None:
+    def on_epoch_end(self, run: Simulation, phase: str, epoch: int, values: Values) -> None:
         self._pace.note(phase)
         now = time.monotonic()
-        since, tenth = now - self._last, (simulation.done - self._told) * 10 >= simulation.epochs
-        if not (self._first or simulation.finished or since >= _LINE_EVERY or (tenth and since >= _LINE_APART)):
+        since, tenth = now - self._last, (epoch - self._told) * 10 >= run.epochs
+        if not (self._first or run.finished or since >= _LINE_EVERY or (tenth and since >= _LINE_APART)):
             return
-        self._first, self._last, self._told = False, now, simulation.done
-        left = "done" if simulation.finished else f"about {span(self._pace.left(simulation))} left"
+        self._first, self._last, self._told = False, now, epoch
+        left = "done" if run.finished else f"about {span(self._pace.left(run))} left"
         print(
-            f"{phase}: epoch {simulation.done} of {simulation.epochs}, {span(now - self._start)}, {left}",
+            f"{phase}: epoch {epoch} of {run.epochs}, {span(now - self._start)}, {left}",
             file=sys.stderr,
             flush=True,
         )
 
 
-class Bar:
+class Bar(Callback):
     """A bar with the phase, epochs, their rate and the time left."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -114,24 +89,21 @@ class Bar:
             simulation.phase, total=simulation.epochs, completed=simulation.done, rate="", left=""
         )
 
-    def __enter__(self) -> "Bar":
+    def on_run_begin(self, run: Simulation) -> None:
         self._progress.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def on_run_end(self, run: Simulation) -> None:
         self._progress.stop()
 
-    def epoch(self, simulation: Simulation, phase: str) -> None:
+    def on_epoch_end(self, run: Simulation, phase: str, epoch: int, values: Values) -> None:
         self._pace.note(phase)
         rate = 1 / max(self._pace.seconds(phase), 1e-9)
         self._progress.update(
             self._task,
             description=phase,
-            completed=simulation.done,
+            completed=epoch,
             rate=f"{rate:.1f}/s" if rate >= 0.1 else f"{60 * rate:.1f}/min",
-            left=f"{span(self._pace.left(simulation))} left",
+            left=f"{span(self._pace.left(run))} left",
         )
 
 

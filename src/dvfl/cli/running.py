@@ -3,15 +3,17 @@
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 
+from dvfl.callbacks import Callback, TensorBoard, advance, followed
 from dvfl.cli.interrupts import Interrupted, Interrupts
 from dvfl.cli.options import Given, fresh, parse_faults, read_data, resumed, settle
-from dvfl.cli.progress import Display, display
+from dvfl.cli.progress import display
 from dvfl.data.vertical import Split
 from dvfl.errors import UserError
 from dvfl.experiments import run_folder
@@ -22,8 +24,9 @@ from dvfl.strategies.checkpoint import restore, save
 from dvfl.strategies.simulation import Simulation
 
 
-def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
-    """Trains, or goes on training, and prints the result."""
+def run(given: Given, out: Path | None, *, resume: bool, quiet: bool, tensorboard: Path | None = None) -> None:
+    """Trains, or goes on training, and prints the result; `tensorboard`: a folder for its curves."""
+    followers = [] if tensorboard is None else [_tensorboard(tensorboard)]
     with Interrupts() as interrupts:
         if resume:
             folder = run_folder.reopen(out)
@@ -50,21 +53,28 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool) -> None:
         interrupts.patient = True  # before there is a folder: from then on a first signal ends in a checkpoint
         if not resume:
             folder = run_folder.create(path, run_folder.config(simulation, plan.strategy, plan.preset, plan.data))
-        with display(simulation, quiet) as shown:
-            _train(simulation, folder, shown, interrupts)
+        callbacks = [display(simulation, quiet), *followers]
+        with followed(simulation, callbacks):
+            _train(simulation, folder, callbacks, interrupts)
         folder.finish(simulation, encoders)
         _print_result(folder)
 
 
-def _train(simulation: Simulation, folder: RunFolder, shown: Display, interrupts: Interrupts) -> None:
+def _tensorboard(folder: Path) -> TensorBoard:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--tensorboard {folder} cannot be made ({error.strerror}); another folder is right") from error
+    return TensorBoard(folder)
+
+
+def _train(simulation: Simulation, folder: RunFolder, callbacks: Sequence[Callback], interrupts: Interrupts) -> None:
     seconds = simulation.watch.seconds
     start = time.perf_counter() - seconds.get("total", 0.0)
     while not simulation.finished:
-        phase = simulation.phase
         prepared = simulation.prepare()
         if not prepared:
-            simulation.advance()
-            shown.epoch(simulation, phase)
+            advance(simulation, callbacks)
         stopped = interrupts.noted is not None and not simulation.finished
         if prepared or stopped:
             seconds["total"] = time.perf_counter() - start

@@ -103,6 +103,9 @@ def train(
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Curves for TensorBoard, one folder a seed, as it trains.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress; only the result.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
@@ -152,4 +155,4 @@ def train(
         overrides=overrides,
         absent=absent,
     )
-    run(given, out, resume=resume, quiet=quiet)
+    run(given, out, resume=resume, quiet=quiet, tensorboard=tensorboard)

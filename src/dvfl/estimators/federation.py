@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from dvfl.callbacks import Callback, Values, advance, followed
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.overlap import union
 from dvfl.data.vertical import GuestTable, VerticalData
@@ -42,6 +43,7 @@ from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import for_absence, preset
 from dvfl.strategies.settings import Settings
+from dvfl.strategies.simulation import Simulation
 from dvfl.strategies.stack import Encoder
 
 _HELD_OUT = 0.1
@@ -74,6 +76,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
         verbose: bool = False,
+        callbacks: Sequence[Callback] | None = None,  # told of every epoch, such as dvfl.callbacks.TensorBoard
     ) -> None:
         self.guests = guests
         self.hosts = hosts
@@ -96,6 +99,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.callbacks = callbacks
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains guests, hosts and owner on a list of tables, one a guest, or on one table.
@@ -148,7 +152,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Writes a folder of safetensors and a manifest. Networks given in `encoders` are needed again to load it."""
         check_is_fitted(self)
         # The seed that was drawn, where `random_state` was none, trains the same model again.
-        parameters = {**self.get_params(deep=False), "encoders": None, "random_state": self.seed_}
+        parameters = {**self.get_params(deep=False), "encoders": None, "callbacks": None, "random_state": self.seed_}
         extra = {
             "estimator": type(self).__name__,
             "parameters": {name: plain(value) for name, value in parameters.items()},
@@ -271,14 +275,10 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self.encoders
 
     def _train(self, training: Dvfl) -> None:
-        shown = 0
-        while not training.finished:
-            phase = training.phase
-            training.advance()
-            tenths = 10 * training.done // training.epochs
-            if self.verbose and (tenths > shown or training.finished):
-                print(f"{type(self).__name__}: {phase}, epoch {training.done} of {training.epochs}", flush=True)
-                shown = tenths
+        callbacks = [*([_Printed(type(self).__name__)] if self.verbose else []), *(self.callbacks or [])]
+        with followed(training, callbacks):
+            while not training.finished:
+                advance(training, callbacks)
 
     @property
     def _n_features_out(self) -> int:
@@ -300,6 +300,19 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({**state, "stack_": unpacked(state["stack_"])} if "stack_" in state else state)
+
+
+class _Printed(Callback):
+    """A line about every tenth part of the run."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._shown = name, 0
+
+    def on_epoch_end(self, run: Simulation, phase: str, epoch: int, values: Values) -> None:
+        tenths = 10 * epoch // run.epochs
+        if tenths > self._shown or run.finished:
+            print(f"{self._name}: {phase}, epoch {epoch} of {run.epochs}", flush=True)
+            self._shown = tenths
 
 
 class DVFLClassifier(ClassifierMixin, _Federation):  # type: ignore[misc]

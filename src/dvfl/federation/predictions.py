@@ -43,9 +43,13 @@ class NotReady(Exception):
 class Predictor(Protocol):
     """Who can be asked."""
 
-    guests: tuple[str, ...]
-    hosts: tuple[str, ...]
-    classes: tuple[str, ...] | None  # None: a regression
+    @property
+    def guests(self) -> tuple[str, ...]: ...
+    @property
+    def hosts(self) -> tuple[str, ...]: ...
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """None: a regression."""
 
     async def predict(self, ids: Sequence[str], deadline_s: float) -> list[Prediction]:
         """One answer for each id, in order, within the deadline; raises NotReady before training has finished."""

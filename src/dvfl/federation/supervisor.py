@@ -45,8 +45,7 @@ class Supervisor:
 
     def start_party(self, party: str) -> None:
         """Starts one of them; it ends with this process, however that ends."""
-        launch = [sys.executable, "-I", "-S", launcher.__file__, str(os.getpid())]
-        command = [*launch, sys.executable, "-m", "dvfl", self.roles[party], str(self.folder / party)]
+        command = launched(self.roles[party], str(self.folder / party))
         self._died.pop(party, None)
         with self._log(party).open("ab") as log:
             # A session of its own, so that Ctrl-C reaches the parties through `stop` and not all at once.
@@ -90,6 +89,12 @@ class Supervisor:
 
     def _log(self, party: str) -> Path:
         return self.folder / party / "log.txt"
+
+
+def launched(*arguments: str) -> list[str]:
+    """The `dvfl` command with these arguments, as a process that ends with this one, however that ends."""
+    launch = [sys.executable, "-I", "-S", launcher.__file__, str(os.getpid())]
+    return [*launch, sys.executable, "-m", "dvfl", *arguments]
 
 
 def _environment() -> dict[str, str]:
