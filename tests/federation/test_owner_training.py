@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from subject import Size, training_plan
 
 from dvfl.federation.head import read_head
-from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining, _temperature, calibration_error
+from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining
 
 PLAN = training_plan(["guest-1", "guest-2"], ["host-1", "host-2"], Size())
 CLASSES = ("no", "yes")
@@ -65,27 +63,3 @@ def test_a_head_comes_back_from_a_checkpoint(classes: tuple[str, ...] | None) ->
     joint, present = torch.randn(5, 12), torch.tensor([[True, False]] * 5)
     assert torch.equal(again.outputs(joint, present), head.outputs(joint, present))
     assert (again.classes, again.hidden, again.temperature) == (head.classes, (7,), head.temperature)
-
-
-@given(st.floats(0.2, 5.0))
-@settings(deadline=None, max_examples=20)
-def test_the_temperature_undoes_scores_that_were_stretched(stretch: float) -> None:
-    rng = np.random.default_rng(1)
-    scores = rng.normal(size=(4000, 3)) * 2
-    chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-    labels = (chances.cumsum(1) > rng.random((4000, 1))).argmax(1)
-    assert _temperature(scores * stretch, labels) == pytest.approx(stretch, rel=0.1)
-
-
-def test_the_temperature_stays_in_bounds_where_all_labels_are_right_or_wrong() -> None:
-    scores = np.array([[3.0, -3.0]] * 10)
-    assert 0.05 <= _temperature(scores, np.zeros(10, int)) < 0.2
-    assert _temperature(scores, np.ones(10, int)) == pytest.approx(20.0, rel=0.01)
-
-
-def test_the_calibration_error_is_the_gap_between_confidence_and_accuracy() -> None:
-    sure = np.log(np.array([[0.9, 0.1]] * 10))
-    labels = np.array([0] * 6 + [1] * 4)
-    assert calibration_error(sure, labels, 1.0) == pytest.approx(0.3)
-    right = np.log(np.array([[0.6, 0.4]] * 10))
-    assert calibration_error(right, labels, 1.0) == pytest.approx(0.0, abs=1e-9)

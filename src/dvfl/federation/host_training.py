@@ -13,7 +13,7 @@ from dvfl.federation.plan import Plan
 from dvfl.federation.storage import Storage
 from dvfl.federation.wire import BadMessage, Encodings
 from dvfl.parties.augmentation import TableCopies, table_copies
-from dvfl.parties.hidden_guests import hidden
+from dvfl.parties.hiding import left, shown
 from dvfl.parties.host import Host
 from dvfl.parties.networks import host_objective
 from dvfl.parties.objectives import temperature_of
@@ -102,9 +102,8 @@ class HostTraining:
         b, present = self.table.inputs(slots)
         present &= np.array([name in counted for name in self._numbers])
         if pass_number:
-            marks = hidden(self._plan.seed, pass_number, slots, len(self._numbers), self._plan.guest_dropout)
-            seen = present & ~marks
-            present = np.where(seen.any(2, keepdims=True), seen, present)
+            seen = shown(self._plan.seed, pass_number, slots, len(self._numbers), self._plan.guest_dropout)
+            present = left(seen, present)
         return first, self.encoded(b, present), present[0].astype(np.uint8)
 
     @torch.no_grad()

@@ -17,10 +17,11 @@ from torch import Tensor
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import Fenced
-from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining, calibration_error
+from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining
 from dvfl.federation.plan import Phase, Plan, read_plan, sign
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import Chunk, Collect, Refused, Status, Tell, decode, encode
+from dvfl.parties.calibration import calibration_error, probabilities
 
 _HEAR_S = 30.0  # for hosts to answer a new process, before it decides without them
 
@@ -309,7 +310,7 @@ class OwnerParty:
             self.score = 100 * float((output.argmax(1) == y).double().mean())
             self.calibration = {
                 "temperature": heat,
-                "error": calibration_error(output.numpy(), self._test.y, heat),
+                "error": calibration_error(probabilities(output.numpy(), heat), self._test.y),
             }
         else:
             residual, spread = output[:, 0] - y, y.double() - y.double().mean()

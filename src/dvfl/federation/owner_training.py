@@ -11,18 +11,17 @@ from torch import Tensor
 
 from dvfl.federation.head import Head
 from dvfl.federation.plan import Plan
+from dvfl.parties.calibration import temperature
 from dvfl.parties.early_stopping import EarlyStopping
 from dvfl.parties.learner import Rule, Sgd
 from dvfl.parties.networks import owner_supervision
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import batches, numpy_generator, patterns, torch_generator
 from dvfl.parties.schedules import Schedule, rates
-from dvfl.parties.standardisation import moments, standardised_targets
+from dvfl.parties.standardisation import moments, standardised_targets, widened
 
 _MASKS = 4096  # random ones from which dropout draws
 _LEAST_LABELS = 200  # below it none are kept for calibration
-_COLDEST, _WARMEST = 0.05, 20.0
-_BINS = 15
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,10 @@ class OwnerTraining:
         width = joint.shape[2]
         self.centre, self.spread = torch.zeros(width), torch.ones(width)
         if settings.standardise:
-            self.centre, self.spread = moments(joint[:, torch.from_numpy(self._train)].flatten(0, 1))
+            train = torch.from_numpy(self._train)
+            self.centre, self.spread = moments(joint[0, train])
+            if len(joint) > 1:
+                self.spread = widened(self.centre, self.spread, joint[1:, train].flatten(0, 1))
         self._joint = (joint - self.centre) / self.spread
         self._first = numpy_generator(plan.seed, "owner passes").integers(len(joint), size=rows)
         self._hosts = len(widths)
@@ -130,7 +132,7 @@ class OwnerTraining:
         heat = 1.0
         if len(self._kept):
             output = self.owner.predict(self._joint[0, self._kept][None], self._present(len(self._kept)))[0]
-            heat = _temperature(output.numpy(), self._y[self._kept].numpy())
+            heat = temperature(output.numpy(), self._y[self._kept].numpy())
         targets = self.target_centre, self.target_spread
         return Head(self.owner, self._classes, self._settings.head, self.centre, self.spread, *targets, heat)
 
@@ -163,31 +165,3 @@ class OwnerTraining:
         keep = torch.from_numpy(hidden.random((1, rows, self._hosts)) >= self._settings.host_dropout)
         keep |= ~keep.any(2, keepdim=True)
         return keep if present is None else keep & present
-
-
-def calibration_error(scores: NDArray[Any], labels: NDArray[Any], temperature: float) -> float:
-    """Expected calibration error: confidence against accuracy in bins of equal width, weighted by their rows."""
-    probabilities = np.exp(_log_softmax(scores.astype(np.float64) / temperature))
-    confidence, right = probabilities.max(1), probabilities.argmax(1) == labels
-    bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
-    gaps = [abs(confidence[bins == one].sum() - right[bins == one].sum()) for one in range(_BINS)]
-    return float(sum(gaps) / len(labels))
-
-
-def _temperature(logits: NDArray[Any], labels: NDArray[Any]) -> float:
-    """The one that gives the labels the largest likelihood. In its inverse the likelihood is concave."""
-    scores = logits.astype(np.float64)
-    low, high = 1 / _WARMEST, 1 / _COLDEST
-    for _ in range(60):
-        middle = (low + high) / 2
-        logs = _log_softmax(scores * middle)
-        own = np.take_along_axis(scores, labels[:, None], 1)[:, 0]
-        slope = (own - (np.exp(logs) * scores).sum(1)).mean()
-        low, high = (middle, high) if slope > 0 else (low, middle)
-    return float(2 / (low + high))
-
-
-def _log_softmax(scores: NDArray[Any]) -> NDArray[Any]:
-    shifted = scores - scores.max(1, keepdims=True)
-    logs: NDArray[Any] = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
-    return logs
