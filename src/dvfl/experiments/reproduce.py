@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.experiments.blocks import BlockFolder, Training
 from dvfl.experiments.declared import MNIST, Experiment, Planned
@@ -121,7 +122,6 @@ def _measured(experiment: Experiment, order: Order, out: Path, sources: Sources)
 def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources, workers: Workers) -> Results:
     cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
     keys = {training.key for cell in cells for training in trainings(cell, seeds)}
-    notes = [sources.example(cell.source).note for cell in cells]
     return Results(
         experiment=experiment.name,
         preset=order.preset,
@@ -131,8 +131,15 @@ def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources:
         seconds=round(sum(folder.seconds[key] for key in keys), 1),
         cells=[_cell(cell, experiment, order, folder) for cell in cells],
         rows=order.rows,
-        note=" ".join(dict.fromkeys(filter(None, notes))),
+        note=_note([sources.example(cell.source) for cell in cells]),
     )
+
+
+def _note(tables: list[VerticalData]) -> str:
+    """What is to be known of the data, each with its name where there are several."""
+    notes = dict.fromkeys((data.name, data.note) for data in tables)
+    told = [note if len(notes) == 1 else f"{name}: {note}" for name, note in notes if note]
+    return ". ".join(told)
 
 
 def _cell(cell: Planned, experiment: Experiment, order: Order, folder: BlockFolder) -> Cell:
