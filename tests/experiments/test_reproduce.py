@@ -13,7 +13,7 @@ from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.experiments.blocks import Training
 from dvfl.experiments.paper import EXPERIMENTS, table1
-from dvfl.experiments.reproduce import Order, reproduce, trainings
+from dvfl.experiments.reproduce import Order, data_note, reproduce, trainings
 from dvfl.strategies.simulation import Simulation
 
 from dvfl.data import load  # isort: skip
@@ -134,6 +134,13 @@ def test_a_folder_of_an_older_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "blocks" / "table1").mkdir(parents=True)
     with pytest.raises(UserError, match="blocks of another version of dvfl; another --out keeps both"):
         reproduce(ORDER, tmp_path, Noting())
+
+
+def test_what_is_to_be_known_of_the_data_has_their_names_where_they_are_several() -> None:
+    digits = load("digits")
+    one, other = replace(digits, note="rounded"), replace(digits, name="wine", note="mixed")
+    assert data_note([one, one]) == "rounded"
+    assert data_note([one, other, digits]) == "digits: rounded. wine: mixed"
 
 
 def test_fewer_rows_are_drawn_once_and_test_rows_stay() -> None:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.experiments.blocks import BlockFolder, Training
 from dvfl.experiments.declared import MNIST, Experiment, Planned
@@ -73,6 +74,13 @@ def trainings(cell: Planned, seeds: int) -> list[Training]:
     return [Training(cell.strategy, cell.faults, seed, cell.change, cell.source) for seed in range(seeds)]
 
 
+def data_note(tables: list[VerticalData]) -> str:
+    """What is to be known of the data, each with its name where there are several."""
+    notes = dict.fromkeys((data.name, data.note) for data in tables)
+    told = [note if len(notes) == 1 else f"{name}: {note}" for name, note in notes if note]
+    return ". ".join(told)
+
+
 def _opened(order: Order, out: Path, experiments: list[Experiment], sources: Sources) -> BlockFolder:
     """The folder with what was finished before, for the same order on the same data."""
     names = sorted({cell.source.dataset for one in experiments for cell in one.cells(order.preset)})
@@ -121,7 +129,6 @@ def _measured(experiment: Experiment, order: Order, out: Path, sources: Sources)
 def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources, workers: Workers) -> Results:
     cells, seeds = experiment.cells(order.preset), order.seeds or experiment.seeds
     keys = {training.key for cell in cells for training in trainings(cell, seeds)}
-    notes = [sources.example(cell.source).note for cell in cells]
     return Results(
         experiment=experiment.name,
         preset=order.preset,
@@ -131,7 +138,7 @@ def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources:
         seconds=round(sum(folder.seconds[key] for key in keys), 1),
         cells=[_cell(cell, experiment, order, folder) for cell in cells],
         rows=order.rows,
-        note=" ".join(dict.fromkeys(filter(None, notes))),
+        note=data_note([sources.example(cell.source) for cell in cells]),
     )
 
 
