@@ -1,5 +1,7 @@
 """What a simulated federation learns: rows, labels and a plan, as small or large as is asked for."""
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +34,14 @@ class Table:
         self._values, self.slots = values, slots
         self.rows, self.width = values.shape
         self.schema: dict[str, Any] = {}
+        self.identity = hashlib.sha256(values.tobytes() + slots.tobytes()).hexdigest()
 
     def take(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         return self._values[rows]
+
+    def changed(self, change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> "Table":
+        """The same rows with other values."""
+        return Table(change(self._values), self.slots)
 
 
 def rows_and_labels(guests: list[str], size: Size) -> tuple[dict[str, tuple[Table, Table]], tuple[Labels, Labels]]:

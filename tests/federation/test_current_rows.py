@@ -18,9 +18,9 @@ from dvfl.federation.plan import Plan, sign
 from dvfl.federation.processes import _opened_guest
 from dvfl.federation.settings import Slots, read_federation, read_guest
 from dvfl.federation.storage import DiskStorage
-from dvfl.federation.surroundings import Here
+from dvfl.federation.surroundings import Here as Machine
 from dvfl.federation.table import Table
-from dvfl.federation.wire import Ask, Fresh, Refused, Welcome, decode, encode
+from dvfl.federation.wire import Ask, Fresh, Here, Refused, Welcome, decode, encode
 
 GUEST = "guest-1"
 
@@ -39,7 +39,7 @@ def opened(folder: Path) -> tuple[GuestParty, CurrentRows, list[str]]:
     federation, said = read_federation(folder), list[str]()
     party = read_guest(folder, federation)
     files = CurrentRows(folder, federation, party, said.append)
-    return _opened_guest(folder, federation, party, DiskStorage(folder / "state"), Here()), files, said
+    return _opened_guest(folder, federation, party, DiskStorage(folder / "state"), Machine()), files, said
 
 
 def touched(path: Path, frame: pd.DataFrame) -> None:
@@ -119,14 +119,14 @@ def trained(folder: Path) -> tuple[GuestParty, Plan]:
     return guest, plan
 
 
-def asked(answers: GuestAnswers, *slots: int, run: str = "0" * 32, left_ms: int = 5000) -> Fresh | Refused:
+def asked(answers: GuestAnswers, *slots: int, run: str = "0" * 32, left_ms: int = 5000) -> Fresh | Here | Refused:
     question = encode(Ask(run, left_ms, np.array(slots, np.int32)))
-    return decode(asyncio.run(answers._answer("host-1", question)), Fresh, Refused)
+    return decode(asyncio.run(answers._answer("host-1", question)), Fresh, Here, Refused)
 
 
 def test_it_answers_when_it_is_trained_with_the_rows_it_has(folder: Path) -> None:
     guest, plan = trained(folder)
-    answers = GuestAnswers(guest, Here(), None)
+    answers = GuestAnswers(guest, Machine(), None)
     assert isinstance(asked(answers, 3), Refused)
     while not guest.trained:
         guest.train()
@@ -136,17 +136,19 @@ def test_it_answers_when_it_is_trained_with_the_rows_it_has(folder: Path) -> Non
     assert answer.encoder == guest.encoder_hash and sorted(answer.slots) == [3, ROWS + 1]
     for slot, row in zip(answer.slots, answer.values, strict=True):
         np.testing.assert_allclose(row, swept[int(slot)], atol=1e-6)
+    (origin,) = {one.sweep.origin for one in guest.sweep() if one.sweep is not None}
+    assert answer.origin == origin and asked(answers, run="") == Here(GUEST, plan.run, origin)
     nothing = asked(answers, plan.all_slots - 1)
     assert isinstance(nothing, Fresh) and len(nothing.slots) == 0
 
 
 def test_it_says_that_it_is_there_at_any_time_and_refuses_what_it_cannot_answer(folder: Path) -> None:
     guest, plan = trained(folder)
-    answers = GuestAnswers(guest, Here(), None)
-    assert isinstance(asked(answers, run=""), Refused)
+    answers = GuestAnswers(guest, Machine(), None)
+    assert asked(answers, run="") == Here(GUEST, plan.run, "")
     while not guest.trained:
         guest.train()
-    assert isinstance(asked(answers, run=""), Refused)
+    assert asked(answers, run="") == Here(GUEST, plan.run, "")  # its encoder is not made yet
     assert isinstance(asked(answers, 3, run="1" * 32), Refused)
     assert isinstance(asked(answers, plan.all_slots), Refused)
     assert isinstance(asked(answers, *range(40), left_ms=0), Refused)
@@ -161,5 +163,5 @@ def test_no_more_of_a_large_table_is_read_than_was_asked_for(folder: Path, monke
     taken: list[int] = []
     take = Table.take
     monkeypatch.setattr(Table, "take", lambda self, rows: taken.append(len(rows)) or take(self, rows))
-    assert isinstance(asked(GuestAnswers(guest, Here(), None), 3, 5), Fresh)
+    assert isinstance(asked(GuestAnswers(guest, Machine(), None), 3, 5), Fresh)
     assert taken == [2]

@@ -61,7 +61,9 @@ def sweep(guest: str, encoder: str = "e" * 64, **change: Any) -> Iterator[Encodi
     for part in range(2):
         own = slots[32 * part : 32 * part + 32]
         values = np.full((32, 4), 2.0, np.float32)
-        yield message(guest, epoch=4, iteration=0, sweep=Sweep(part, 2, encoder), slots=own, values=values, **change)
+        yield message(
+            guest, epoch=4, iteration=0, sweep=Sweep(part, 2, encoder, "a" * 64), slots=own, values=values, **change
+        )
 
 
 def write(host: HostParty, *messages: Encodings, now_ms: int = 1) -> list[str]:
@@ -339,7 +341,7 @@ def test_a_stream_that_lost_its_messages_makes_it_ask_for_a_refill_until_that_ha
     host.lost("guest-1", "another stream")
     answer = host.hello("guest-1", hello("guest-1"))
     assert isinstance(answer, Welcome) and answer.refill
-    write(host, message(epoch=2, sweep=Sweep(0, 1, "e" * 64)))
+    write(host, message(epoch=2, sweep=Sweep(0, 1, "e" * 64, "a" * 64)))
     answer = host.hello("guest-1", hello("guest-1"))
     assert isinstance(answer, Welcome) and not answer.refill
     assert not answer.swept

@@ -61,6 +61,7 @@ def same(one: Any, other: Any) -> bool:
 texts = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=256)
 counts = st.integers(0, 2**63 - 1)
 finite = st.floats(allow_nan=False, allow_infinity=False)
+HASHES = st.text("0123456789abcdef", max_size=64)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     Count: counts,
     Text: texts,
@@ -94,9 +95,7 @@ def messages(draw: st.DrawFn, kind: type) -> Any:
     fields = {name: draw(values[hint]) for name, hint in hints.items() if hint in values}
     if kind is Encodings:
         parts = draw(st.integers(1, 2**63 - 1))
-        fields["sweep"] = draw(
-            st.none() | st.builds(Sweep, st.integers(0, parts - 1), st.just(parts), st.text("0123456789abcdef"))
-        )
+        fields["sweep"] = draw(st.none() | st.builds(Sweep, st.integers(0, parts - 1), st.just(parts), HASHES, HASHES))
     if kind is Status:
         fields["guests"] = draw(st.dictionaries(VALUES[Name], messages(GuestSeen), max_size=3))
     return kind(**fields)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from recording import arrays_in
 from trouble import until_done
 from world import World, _OwnerLine, plan_key, simulate
 
+from dvfl.federation.collected_rows import CollectedRows, read_collected
+from dvfl.federation.host_watch import VOUCHED_S
 from dvfl.federation.owner_folder import Saved, read_saved
 from dvfl.federation.predicting import FederationPredictor
 from dvfl.federation.predictions import NotReady, Prediction
-from dvfl.federation.wire import Ask, Chunk, Refused, Welcome, decode
+from dvfl.federation.wire import Ask, Chunk, Predict, decode
 
 IDS = [f"person {number}" for number in range(64)]  # slot by slot
 FRESH, CACHED, ABSENT = "fresh", "cached", "absent"
@@ -24,15 +25,19 @@ FRESH, CACHED, ABSENT = "fresh", "cached", "absent"
 class Folder:
     """The owner's folder in a simulated world."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, *, holds: bool = False) -> None:
+        self._world, self._holds = world, holds
         self.saved: Saved | None = None
+        self.collected: dict[str, CollectedRows] = {}
         self.guests, self.hosts = tuple(world.guests), tuple(world.hosts)
         self.refresh()
 
     def refresh(self) -> None:
         checkpoint = self._world.disks["owner"].load()
         self.saved = None if checkpoint is None else read_saved(checkpoint, plan_key().public_key())
+        model = self.saved.model if self.saved else None
+        if model is not None and self._holds:
+            self.collected = read_collected(self._world.disks["owner"].get, model.plan, model.hosts)
 
     def slot(self, one: str) -> int:
         return IDS.index(one) if one in IDS else -1
@@ -54,20 +59,20 @@ class Swift:
         return task()
 
 
-async def trained(seed: int = 0, **change: Any) -> tuple[World, FederationPredictor]:
-    """A federation whose run is over, and a predictor that has looked around."""
+async def trained(seed: int = 0, *, holds: bool = False, **change: Any) -> tuple[World, FederationPredictor]:
+    """A federation whose run is over, and a predictor that has looked around; it may hold what hosts gave."""
     world = World(seed, **change)
     for name in world.names:
         world.start(name)
     await until_done(world)
-    predictor = predicting(world)
+    predictor = predicting(world, holds=holds)
     await asyncio.sleep(3.0)
     return world, predictor
 
 
-def predicting(world: World, **options: Any) -> FederationPredictor:
+def predicting(world: World, *, holds: bool = False, **options: Any) -> FederationPredictor:
     lines = {host: _OwnerLine(world, host) for host in world.hosts}
-    predictor = FederationPredictor(Folder(world), "world", lines, Swift(world), **options)
+    predictor = FederationPredictor(Folder(world, holds=holds), "world", lines, Swift(world), **options)
     watching.append(asyncio.get_running_loop().create_task(predictor.run()))
     return predictor
 
@@ -103,16 +108,18 @@ def collected(world: World) -> np.ndarray:
     return torch.softmax(output.double() / head.temperature, 1).numpy()
 
 
+@pytest.mark.parametrize("holds", [False, True])
 @pytest.mark.parametrize("partial", [0, 2])
-def test_with_everybody_there_it_is_what_the_head_makes_of_the_collected_encodings(partial: int) -> None:
+def test_with_everybody_there_it_is_what_the_head_makes_of_the_collected_encodings(partial: int, holds: bool) -> None:
     async def story() -> None:
-        world, predictor = await trained(partial=partial)
+        world, predictor = await trained(holds=holds, partial=partial)
         found, seconds = await timed(predictor)
         assert seconds < 2.0
         made = np.array([list(one.probabilities.values()) for one in found])
         np.testing.assert_allclose(made, collected(world), atol=1e-5)
         assert not any(one.degraded for one in found)
-        assert all(part.state == FRESH and part.age_s == 0 for one in found for part in one.guests.values())
+        parts = [part for one in found for part in one.guests.values()]
+        assert all(part.state == FRESH and 0 <= (part.age_s or 0.0) <= VOUCHED_S for part in parts)
         assert all(one.hosts == {"host-1": True, "host-2": True} for one in found)
         assert all(one.label == max(one.probabilities, key=one.probabilities.__getitem__) for one in found)
         assert all(one.confidence == max(one.probabilities.values()) for one in found)
@@ -120,9 +127,10 @@ def test_with_everybody_there_it_is_what_the_head_makes_of_the_collected_encodin
     told(story)
 
 
-def test_a_guest_that_was_killed_is_cached_with_its_age_and_all_else_stays() -> None:
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_guest_that_was_killed_is_cached_with_its_age_and_all_else_stays(holds: bool) -> None:
     async def story() -> None:
-        world, predictor = await trained()
+        world, predictor = await trained(holds=holds)
         before, _ = await timed(predictor, IDS[:32])
         world.kill("guest-2")
         await asyncio.sleep(10.0)
@@ -130,8 +138,7 @@ def test_a_guest_that_was_killed_is_cached_with_its_age_and_all_else_stays() -> 
         assert states(found, "guest-1") == {FRESH} and states(found, "guest-2") == {CACHED}
         assert all(one.degraded for one in found)
         ages = [one.guests["guest-2"].age_s or 0.0 for one in found]
-        assert all(9 < age < 13 for age in ages[:32])  # asked for just before
-        assert all(age > 13 for age in ages[32:])  # since the sweep
+        assert all(9 < age < 13 for age in ages)  # since it last said that nothing has changed
         assert [one.label for one in found[:32]] == [one.label for one in before]
         world.start("guest-2")
         await asyncio.sleep(5.0)
@@ -141,9 +148,10 @@ def test_a_guest_that_was_killed_is_cached_with_its_age_and_all_else_stays() -> 
     told(story)
 
 
-def test_a_guest_that_lost_its_disk_is_absent_for_good() -> None:
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_guest_that_lost_its_disk_is_absent_for_good(holds: bool) -> None:
     async def story() -> None:
-        world, predictor = await trained()
+        world, predictor = await trained(holds=holds)
         world.lose_disk("guest-2")
         world.start("guest-2")
         for _ in range(2):
@@ -188,11 +196,13 @@ def test_with_everything_down_the_answer_comes_in_time_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("deadline_s", [2.0, 5.0])
-def test_a_guest_that_is_silent_costs_no_more_than_its_share_of_the_time(deadline_s: float) -> None:
+@pytest.mark.parametrize("silent_s", [1.1, 5.0])
+def test_a_guest_that_is_silent_costs_no_more_than_its_share_of_the_time(deadline_s: float, silent_s: float) -> None:
     async def story() -> None:
         world, predictor = await trained()
         for host in world.hosts:
             world.links["guest-1", host] = False
+        await asyncio.sleep(silent_s)
         found, seconds = await timed(predictor, deadline_s=deadline_s)
         assert seconds < deadline_s
         assert states(found, "guest-1") == {CACHED}
@@ -227,12 +237,10 @@ def test_padded_requests_give_the_same_answers_and_ask_for_more() -> None:
         world, predictor = await trained()
         plain, _ = await timed(predictor, IDS[:3])
         padding = predicting(world, pad=20)
-        world.to_guests.clear()
+        world.to_hosts.clear()
         padded, _ = await timed(padding, IDS[:3])
         assert [one.label for one in padded] == [one.label for one in plain]
-        asked = [decode(data, Ask) for data in world.to_guests if arrays_in(decode(data, Ask, Welcome, Refused))]
-        sizes = {len(one.slots) for one in asked} - {0}
-        assert sizes == {20}
+        assert {len(decode(data, Predict).slots) for data in world.to_hosts} == {20}
 
     told(story)
 
@@ -248,15 +256,19 @@ def test_before_training_is_over_it_says_how_far_the_run_is() -> None:
     told(story)
 
 
-def test_rows_that_changed_are_encoded_as_they_are_now() -> None:
+def of_the_other_class(values: np.ndarray) -> np.ndarray:
+    return values + 4 * np.sign(2 - values.mean(1, keepdims=True))
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_rows_that_changed_are_encoded_as_they_are_now(holds: bool) -> None:
     async def story() -> None:
-        world, predictor = await trained()
+        world, predictor = await trained(holds=holds)
         before, _ = await timed(predictor)
         for name in world.guests:
-            for table in world.tables[name]:
-                table._values += 4 * np.sign(
-                    2 - table._values.mean(1, keepdims=True)
-                )  # every row becomes the other class
+            train, test = world.tables[name]
+            world.tables[name] = train.changed(of_the_other_class), test.changed(of_the_other_class)
+        await asyncio.sleep(3.0)
         after, _ = await timed(predictor)
         assert not any(one.degraded for one in after)
         assert np.mean([one.label != other.label for one, other in zip(before, after, strict=True)]) > 0.8
@@ -265,6 +277,27 @@ def test_rows_that_changed_are_encoded_as_they_are_now() -> None:
         await asyncio.sleep(3.0)
         cached, _ = await timed(predictor)
         assert [one.label for one in cached] == [one.label for one in after]
+
+    told(story)
+
+
+def test_nobody_is_asked_as_long_as_all_say_that_nothing_has_changed() -> None:
+    async def story() -> None:
+        world, predictor = await trained(holds=True)
+        world.to_hosts.clear()
+        world.to_guests.clear()
+        found, _ = await timed(predictor)
+        assert not any(one.degraded for one in found) and not world.to_hosts
+        assert all(not len(decode(data, Ask).slots) for data in world.to_guests)
+        assert all(0 <= (part.age_s or 0.0) <= VOUCHED_S for one in found for part in one.guests.values())
+        world.kill("guest-2")
+        await asyncio.sleep(2.0)
+        found, _ = await timed(predictor)
+        assert len(world.to_hosts) == 2 and all(one.degraded for one in found)
+        world.kill("host-2")
+        await asyncio.sleep(6.0)
+        found, _ = await timed(predictor)
+        assert all(one.hosts == {"host-1": True, "host-2": False} for one in found)
 
     told(story)
 
@@ -304,7 +337,7 @@ def test_who_is_up_is_known_within_two_seconds() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_dies_and_comes_back_every_answer_is_in_time_and_says_what_it_rests_on(seed: int) -> None:
     async def story() -> None:
-        world, predictor = await trained(seed, guests=2)
+        world, predictor = await trained(seed, holds=seed % 2 == 0, guests=2)
         plain, luck = collected(world), random.Random(seed)
         for _ in range(15):
             for name in [*world.guests, *world.hosts]:

@@ -23,6 +23,7 @@ from dvfl.federation.wire import (
     Fresh,
     GuestSeen,
     Hello,
+    Here,
     Message,
     Predict,
     Predicted,
@@ -45,7 +46,7 @@ ENCODINGS = Encodings(
     incarnation=8,
     epoch=2,
     iteration=3,
-    sweep=Sweep(1, 4, "cd" * 32),
+    sweep=Sweep(1, 4, "cd" * 32, "ce" * 32),
     slots=np.array([5, 0, 9], np.int32),
     values=np.arange(6, dtype=np.float32).reshape(3, 2),
 )
@@ -67,7 +68,8 @@ EXAMPLES: list[Message] = [
     Predict("ab", "cd", 1500, SLOTS),
     Predicted("host-1", "ab", "cd", SLOTS, VALUES, np.array([[0, 1], [2, 3], [2, 2]], np.uint8), AGES),
     Ask("ab", 900, SLOTS),
-    Fresh("guest-1", "ab", "ef", SLOTS, VALUES),
+    Fresh("guest-1", "ab", "ef", "0f", SLOTS, VALUES),
+    Here("guest-1", "ab", "0f"),
     Refused("no such run"),
 ]
 each_message = pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
@@ -242,7 +244,7 @@ def test_a_value_of_another_type_is_refused_in_every_field(message: Message) -> 
     header, _ = parted(encode(message))
     for name, before in header.items():
         for value in strange:
-            allowed = type(value) is type(before) or name in ("loss", "sweep", "longest_wait_s")
+            allowed = type(value) is type(before) or name in ("loss", "sweep", "longest_wait_s", "vouched_s")
             if not allowed or value == "x" * 50_000:
                 with pytest.raises(BadMessage):
                     decode(changed(message, lambda header, name=name, value=value: header.update({name: value})))
@@ -392,7 +394,7 @@ def test_presence_is_zero_or_one() -> None:
         replace(ENCODINGS, values=np.ones((2, 2), np.float32)),
         replace(ENCODINGS, slots=np.array([1, 1, 2], np.int32)),
         replace(ENCODINGS, slots=np.empty(0, np.int32), values=np.empty((0, 2), np.float32)),
-        replace(ENCODINGS, sweep=Sweep(2, 2, "")),
+        replace(ENCODINGS, sweep=Sweep(2, 2, "", "")),
         replace(ENCODINGS, slots=np.arange(400, dtype=np.int32), values=np.ones((400, 500), np.float32)),
         replace(WELCOME, plan='"' * 49_152),
         Refused("two\nlines"),

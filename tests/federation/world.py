@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from subject import Size, rows_and_labels, training_plan
+from subject import Size, Table, rows_and_labels, training_plan
 from torch import Tensor
 
 from dvfl.federation.guest import Fenced, GuestParty
@@ -163,6 +163,7 @@ class World:
         self.finished = 0
         self.said: list[str] = []  # what parties logged
         self.to_guests: list[bytes] = []  # every message that a guest was sent
+        self.to_hosts: list[bytes] = []  # every prediction that a host was asked for
         self.patience_s = REQUEST_S  # an answer that takes longer does not come
         self.stops: dict[str, asyncio.Event] = {}  # of the newest process of each
 
@@ -283,7 +284,8 @@ class World:
             lineage=lineage,
         )
         self.parties[name] = guest
-        return GuestService(guest, {host: _GuestLine(self, name, host) for host in self.hosts}, self)
+        lines = {host: _GuestLine(self, name, host) for host in self.hosts}
+        return GuestService(guest, lines, self, _Files(self, name, self.tables[name]))
 
     def _count(self, owner: OwnerParty) -> None:
         self.finished += 1
@@ -323,6 +325,19 @@ class World:
         task.add_done_callback(under_way.remove)
         await asyncio.wait([task])
         return None if task.cancelled() or task.exception() else task.result()
+
+
+@dataclass
+class _Files:
+    """A guest's tables in the world, which the story may change."""
+
+    world: World
+    guest: str
+    seen: tuple[Table, Table]
+
+    def look(self, schema: dict[str, Any]) -> tuple[Table, Table] | None:
+        before, self.seen = self.seen, self.world.tables[self.guest]
+        return None if self.seen is before else self.seen
 
 
 @dataclass
@@ -394,6 +409,7 @@ class _OwnerLine:
         return await self.world.asked("owner", self.host, "owner.collect", data)
 
     async def predict(self, data: bytes, within_s: float) -> bytes | None:
+        self.world.to_hosts.append(data)
         way = lambda: self.world.carried("owner", self.host)  # noqa: E731
         return await self.world.exchanged(way, self.host, "owner.predict", data, within_s)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dvfl.federation.fields import ABSENT, CACHED, FRESH
 from dvfl.federation.host import Frozen
 from dvfl.federation.plan import Plan
+from dvfl.federation.vouching import SAME, Vouched, asked_epoch
 from dvfl.federation.wire import Ask, BadMessage, Fresh, Predict
 from dvfl.parties.registers import Stamp
 
@@ -42,50 +43,64 @@ def check_slots(plan: Plan, asked: Predict | Ask) -> None:
         raise BadMessage("more slots than an answer holds, or beyond the plan's")
 
 
-def check_fresh(frozen: Frozen, guest: str, asked: Predict, answer: Fresh) -> None:
+def check_fresh(frozen: Frozen, guest: str, slots: NDArray[np.int32], answer: Fresh) -> None:
     """Refuses what is not this guest's answer, by the encoder whose rows the host was trained on."""
     own = frozen.guests[guest]
     if (answer.guest, answer.run, answer.encoder) != (guest, frozen.plan.run, own.encoder):
         raise BadMessage("an answer of another guest, run or encoder")
-    if len(answer.slots) and (places(asked.slots, answer.slots) < 0).any():
+    if len(answer.slots) and (places(slots, answer.slots) < 0).any():
         raise BadMessage("slots that were not asked for")
     width = frozen.training.register(guest).values.shape[1]
     if len(answer.slots) and answer.values.shape[1] != width:
         raise BadMessage("encodings of another width")
 
 
-def gathered(frozen: Frozen, slots: NDArray[np.int32], fresh: Mapping[str, Fresh], now_ms: int) -> Gathered:
-    """The host's input: guests' answers where there are any, what it holds of the others, with its age."""
+def gathered(
+    frozen: Frozen,
+    slots: NDArray[np.int32],
+    fresh: Mapping[str, Fresh],
+    vouched: Vouched,
+    now_ms: int,
+) -> Gathered:
+    """The host's input: guests' answers where there are any, what it holds of the others.
+
+    What is held is fresh where its guest's word for it counts. Its age is the time since it was known to be right.
+    """
     b, present = frozen.training.table.inputs(slots)
-    states, ages = np.full((len(slots), len(frozen.plan.guests)), ABSENT, np.uint8), np.full(present[0].shape, -1.0)
+    for number, planned in enumerate(frozen.plan.guests):
+        if planned.name not in frozen.guests:
+            present[0, :, number] = False
+    held = present[0].copy()
+    same = held & (vouched.marks == SAME)
+    states = np.where(held, np.where(same & vouched.counts, FRESH, CACHED), ABSENT).astype(np.uint8)
+    ages = np.where(same, vouched.ages_s, np.float32(-1.0))
+    old = held & ~same
     end = 0
     for number, planned in enumerate(frozen.plan.guests):
         guest, width = planned.name, frozen.plan.sizes.guest_latent[number]
         columns, end = slice(end, end + width), end + width
-        if guest not in frozen.guests:
-            present[0, :, number] = False
-            continue
-        held = present[0, :, number]
-        states[held, number] = CACHED
-        ages[held, number] = _ages(frozen, guest, slots[held], now_ms)
+        if old[:, number].any():
+            ages[old[:, number], number] = _ages(frozen, guest, slots[old[:, number]], now_ms)
         answer = fresh.get(guest)
         if answer is not None and len(answer.slots):
             rows = places(slots, answer.slots)
             b[0, rows, columns] = answer.values
             present[0, rows, number] = True
             states[rows, number], ages[rows, number] = FRESH, 0.0
-    return Gathered(b, present, states, ages.astype(np.float32))
+    return Gathered(b, present, states, ages)
 
 
 def keep(frozen: Frozen, fresh: Mapping[str, Fresh], now_ms: int) -> None:
     """Puts guests' answers into the host's tables, for when these guests are away."""
     for guest, answer in fresh.items():
-        stamp = Stamp(max(1, frozen.incarnations[guest]), _asked_epoch(frozen.plan), now_ms // 1000)
+        stamp = Stamp(max(1, frozen.incarnations[guest]), asked_epoch(frozen.plan), now_ms // 1000)
         frozen.training.register(guest).write(answer.slots, answer.values, stamp)
 
 
 def places(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.intp]:
     """Where some numbers stand among slots, of which there is one at least; -1 for one that does not."""
+    if np.array_equal(slots, some):
+        return np.arange(len(slots))
     order = slots.argsort()
     found: NDArray[np.intp] = order[slots.searchsorted(some, sorter=order).clip(max=len(slots) - 1)]
     found[slots[found] != some] = -1
@@ -96,10 +111,6 @@ def _ages(frozen: Frozen, guest: str, slots: NDArray[np.int32], now_ms: int) -> 
     """Of rows that are held: since they were asked for, or else since the guest's sweep came."""
     steps = frozen.training.register(guest).steps[slots]
     came_ms = 1000.0 * (steps & 0xFFFFFFFF)
-    asked = steps >> 32 == _asked_epoch(frozen.plan)
+    asked = steps >> 32 == asked_epoch(frozen.plan)
     ages: NDArray[np.float64] = (now_ms - np.where(asked, came_ms, frozen.guests[guest].arrived_ms)) / 1000
     return np.maximum(ages, 0.0)
-
-
-def _asked_epoch(plan: Plan) -> int:
-    return plan.guest_epochs + 2  # one more than that of the sweep

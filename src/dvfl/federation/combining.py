@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dvfl.federation.answering import places
 from dvfl.federation.fields import ABSENT, CACHED, FRESH, SUSPECTED, BadMessage
 from dvfl.federation.owner_folder import Model
-from dvfl.federation.predictions import GuestPart, Prediction
+from dvfl.federation.predictions import Freshness, GuestPart, Prediction
 from dvfl.federation.wire import Predict, Predicted
 
 
@@ -34,18 +34,17 @@ def combined(
     count, hosts, guests = len(wanted), len(plan.hosts), len(plan.guests)
     joint = np.zeros((count, hosts, plan.sizes.host_latent), np.float32)
     answered = np.zeros((count, hosts), bool)
-    states, ages = np.full((count, hosts, guests), ABSENT, np.uint8), np.zeros((count, hosts, guests), np.float32)
+    worth, ages = np.zeros((count, hosts, guests), np.uint8), np.zeros((count, hosts, guests), np.float32)
     for number, host in enumerate(plan.hosts):
         for part in answers.get(host, ()):
             at = places(wanted, part.slots)
             mine = at >= 0  # the others were only asked for so that nobody knows which are meant
             at = at[mine]
             joint[at, number], answered[at, number] = part.values[mine], True
-            states[at, number], ages[at, number] = part.states[mine], part.ages[mine]
-    used = (states == CACHED) | (states == FRESH)
-    present = answered & used.any(2)  # a host that had nobody has nothing to say
+            worth[at, number], ages[at, number] = _WORTH[part.states[mine]], part.ages[mine]
+    present = worth.max(2) >= _OLD  # a host that had nobody has nothing to say
     outputs = _outputs(model, joint, present).tolist() if count else []
-    rests = _rests(model, answered, states, ages)
+    rests = _rests(model, answered, worth, ages)
     whole = present.any(1).tolist()
     known = [
         _prediction(model, output if some else None, rest)
@@ -60,7 +59,8 @@ def combined(
 
 def _outputs(model: Model, joint: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Probabilities (rows, classes), or values (rows, 1)."""
-    output = model.head.outputs(torch.from_numpy(joint).flatten(1), torch.from_numpy(present)).double()
+    heard = None if present.all() else torch.from_numpy(present)
+    output = model.head.outputs(torch.from_numpy(joint.reshape(len(joint), -1)), heard).double()
     if model.head.classes is not None:
         output = torch.softmax(output / model.head.temperature, 1)
     numbers: NDArray[np.float64] = output.numpy()
@@ -68,21 +68,20 @@ def _outputs(model: Model, joint: NDArray[np.float32], present: NDArray[np.bool_
 
 
 def _rests(
-    model: Model, answered: NDArray[np.bool_], states: NDArray[np.uint8], ages: NDArray[np.float32]
+    model: Model, answered: NDArray[np.bool_], worth: NDArray[np.uint8], ages: NDArray[np.float32]
 ) -> list[dict[str, Any]]:
     """Of every row: whether it is degraded, the best that any host had of each guest, and which hosts answered."""
-    fresh, cached = states == FRESH, states == CACHED
     asked = [host in model.hosts for host in model.plan.hosts]
-    degraded = (~fresh[:, asked].all((1, 2))).tolist()
-    youngest = np.where(cached, ages, np.inf).min(1).tolist()
-    best = np.where(fresh.any(1), FRESH, np.where(cached.any(1), CACHED, (states == SUSPECTED).any(1) * SUSPECTED))
+    degraded = (worth[:, asked].min((1, 2)) < _NEW).tolist()
+    best = worth.max(1)
+    youngest = np.where(worth == best[:, None], ages, np.inf).min(1).tolist()
     names, hosts = [guest.name for guest in model.plan.guests], model.plan.hosts
     return [
         {
             "degraded": worse,
             "guests": {
-                name: GuestPart("cached", round(age, 3)) if state == CACHED else _PARTS[state]
-                for name, state, age in zip(names, row, old, strict=True)
+                name: GuestPart(_USED[most], round(age, 3)) if most in _USED else _UNUSED[most]
+                for name, most, age in zip(names, row, old, strict=True)
             },
             "hosts": dict(zip(hosts, heard, strict=True)),
         }
@@ -102,8 +101,9 @@ def _prediction(model: Model, output: list[float] | None, rests: dict[str, Any])
     return Prediction("", known=True, label=label, probabilities=probabilities, confidence=confidence, **rests)
 
 
-_PARTS = {
-    ABSENT: GuestPart("absent"),
-    FRESH: GuestPart("fresh", 0.0),
-    SUSPECTED: GuestPart("absent", suspected=True),
-}
+# What a host had of a guest, by what it is worth, from nothing at all to an encoding of now.
+_NOTHING, _DOUBTED, _OLD, _NEW = range(4)
+_WORTH = np.zeros(4, np.uint8)
+_WORTH[[ABSENT, SUSPECTED, CACHED, FRESH]] = _NOTHING, _DOUBTED, _OLD, _NEW
+_USED: dict[int, Freshness] = {_OLD: "cached", _NEW: "fresh"}
+_UNUSED = {_NOTHING: GuestPart("absent"), _DOUBTED: GuestPart("absent", suspected=True)}

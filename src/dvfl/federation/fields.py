@@ -131,7 +131,7 @@ def _flag(value: Any, where: str) -> bool:
 
 
 def _distinct(slots: NDArray[Any]) -> bool:
-    ordered = np.sort(slots)
+    ordered = np.sort(slots) if len(slots) > 1 else slots
     return bool((ordered[:1] >= 0).all() and (ordered[1:] > ordered[:-1]).all())
 
 

@@ -161,10 +161,10 @@ class GuestParty:
         tables = self.tables if final else [self._table]
         parts = sum(-(-table.rows // self.training.rows_at_once) for table in tables)
         epoch, iteration = (self.signed.plan.guest_epochs + 1, 0) if final else (self.epoch + 1, self.iteration)
-        encoder, part = self.training.encoder_hash, 0
+        encoder, origin, part = self.training.encoder_hash, self.training.origin(tables), 0
         for table in tables:
             for slots, codes in self.training.encoded(table):
-                yield self._message(epoch, iteration, slots, codes, Sweep(part, parts, encoder))
+                yield self._message(epoch, iteration, slots, codes, Sweep(part, parts, encoder, origin))
                 part += 1
 
     def save(self) -> None:

@@ -14,7 +14,7 @@ from dvfl.federation.guest import GuestParty
 from dvfl.federation.guest_training import GuestTraining, Rows
 from dvfl.federation.line import GuestLine
 from dvfl.federation.surroundings import Surroundings, worked
-from dvfl.federation.wire import Ask, BadMessage, Fresh, Refused, decode, encode
+from dvfl.federation.wire import Ask, BadMessage, Fresh, Here, Refused, decode, encode
 
 _LOOK_S = 1.0  # between two looks at the guest's files
 
@@ -42,21 +42,20 @@ class GuestAnswers:
 
     async def watch(self) -> None:
         """Looks whether the guest's files have changed, once it is trained."""
-        while self._files is not None:
+        while True:
             if self._party.trained:
-                tables = await self._here.work(partial(self._files.look, self._party.schema))
-                if tables is not None:
-                    self._tables = tables
-                    await self._encoder()
+                if self._files is not None:
+                    tables = await self._here.work(partial(self._files.look, self._party.schema))
+                    self._tables = self._tables if tables is None else tables
+                await self._encoder()
             await asyncio.sleep(_LOOK_S)
-        await asyncio.Event().wait()
 
     async def _answer(self, host: str, data: bytes) -> bytes:
         try:
             asked = decode(data, Ask)
             signed = self._party.signed
             if not len(asked.slots):
-                return encode(Refused("here"))
+                return encode(Here(self._party.name, signed.plan.run if signed else "", self._origin()))
             if signed is None or not self._party.trained or asked.run != signed.plan.run:
                 return encode(Refused("not trained, or another run"))
             check_slots(signed.plan, asked)
@@ -70,14 +69,21 @@ class GuestAnswers:
                 slots, values = await worked(self._here, len(asked.slots), task)
         except TimeoutError:
             return encode(Refused("too late"))
-        return encode(Fresh(self._party.name, asked.run, encoder.hash, slots, values))
+        return encode(Fresh(self._party.name, asked.run, encoder.hash, encoder.origin, slots, values))
+
+    def _origin(self) -> str:
+        """Of what it would answer with; empty where that is not made yet."""
+        made = self._made
+        return made.origin if made is not None and self._in_force(made) else ""
+
+    def _in_force(self, made: "_Encoder") -> bool:
+        return self._party.trained and made.tables is self._tables and made.training is self._party.training
 
     async def _encoder(self) -> "_Encoder":
         """That of the tables and the training in force, made where it is not yet."""
         async with self._making:
-            training = self._party.training
-            made = self._made
-            if made is None or made.tables is not self._tables or made.training is not training:
+            made, training = self._made, self._party.training
+            if made is None or not self._in_force(made):
                 assert training is not None and self._party.signed is not None
                 slots = self._party.signed.plan.all_slots
                 made = self._made = await self._here.work(partial(_Encoder, training, self._tables, slots))
@@ -88,7 +94,8 @@ class _Encoder:
     """A trained guest's network, and where each slot's row lies."""
 
     def __init__(self, training: GuestTraining, tables: Sequence[Rows], slots: int) -> None:
-        self.training, self.tables, self.hash = training, tables, training.encoder_hash
+        self.training, self.tables = training, tables
+        self.hash, self.origin = training.encoder_hash, training.origin(tables)
         self._row = np.full(slots, -1, np.int32)  # counted through all tables
         first = 0
         for table in tables:

@@ -1,7 +1,7 @@
 """A real guest's network on its own table: rounds, whole tables encoded, and which model made an encoding."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -33,6 +33,10 @@ class Rows(Protocol):
     def slots(self) -> NDArray[np.int32]: ...
     @property
     def schema(self) -> dict[str, Any]: ...
+    @property
+    def identity(self) -> str:
+        """Another one whenever a row or a slot is."""
+
     def take(self, rows: NDArray[Any]) -> NDArray[np.float32]: ...
 
 
@@ -105,6 +109,16 @@ class GuestTraining:
         """Which model makes the encodings."""
         cut = self.guest.objective.encoder.size
         return hashlib.sha256(self.guest.learner.parameters[:, :cut].contiguous().numpy().tobytes()).hexdigest()
+
+    def origin(self, tables: Sequence[Rows]) -> str:
+        """Which weights and tables encodings are made from: what has the same origin is the same.
+
+        All weights have a part in it. Nobody else has them, so nobody can tell from it what is in the tables.
+        """
+        digest = hashlib.sha256(self.guest.learner.parameters.contiguous().numpy().tobytes())
+        for table in tables:
+            digest.update(table.identity.encode())
+        return digest.hexdigest()
 
     def _seen(self, x: Tensor, number: int) -> Tensor:
         """What it sees in place of a batch in a round: as much as is not hidden, or altered copies to compare."""

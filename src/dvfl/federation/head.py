@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from dvfl.federation.plan import Plan
@@ -28,7 +27,6 @@ class Head:
     target_spread: float = 1.0
     temperature: float = 1.0
 
-    @torch.no_grad()
     def outputs(self, joint: Tensor, present: Tensor | None) -> Tensor:
         """Class scores before the softmax, or numbers in the labels' own unit: (rows, outputs).
 

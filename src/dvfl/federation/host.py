@@ -48,6 +48,7 @@ class GuestKnown:
     refill: bool = False  # its slots were lost here
     arrived_ms: int = 0  # when its last message came
     sweep: str = ""  # hash of the encoder whose sweep comes or has come
+    origin: str = ""  # which weights and tables that sweep is made from
     final: bool = False  # that of a trained guest; others only refill
     parts: int = 0  # of that sweep
     swept: set[int] = field(default_factory=set)  # parts that have come
@@ -67,6 +68,8 @@ class Pinned:
     lineage: int
     encoder: str  # hash; empty where no sweep had begun
     arrived_ms: int  # when its last message came
+    origin: str  # which weights and tables its sweep was made from; empty where it is not whole
+    swept_by: int  # the incarnation that sent it
 
 
 @dataclass(frozen=True)
@@ -225,7 +228,7 @@ class HostParty:
             # Whose sweep is not whole is absent everywhere, as it will be in predictions.
             counted = [name for name, own in self.guests.items() if own.whole] or list(self.guests)
             known = {name: self.guests[name] for name in counted}
-            self._pinned = {name: Pinned(own.lineage, own.sweep, own.arrived_ms) for name, own in known.items()}
+            self._pinned = {name: _pin(own) for name, own in known.items()}
             self.frozen = self._training.hash(made_of)
             self.save()
 
@@ -292,6 +295,11 @@ class HostParty:
         done = self.signed.phase == "done"
         return Frozen(self.signed.plan, self.frozen, self._training, kept, incarnations, done)
 
+    @property
+    def pinned(self) -> int:
+        """How many guests are in a frozen host's encodings, whatever has become of them since."""
+        return len(self._pinned)
+
     def refreshed(self, guest: str, *, now_ms: int) -> None:
         """Takes note of rows that a guest has just encoded anew."""
         self.guests[guest].arrived_ms = now_ms
@@ -343,8 +351,9 @@ class HostParty:
     def _swept(self, known: GuestKnown, message: Encodings) -> None:
         assert message.sweep is not None and self.signed is not None
         sweep, final = message.sweep, message.epoch > self.signed.plan.guest_epochs
-        if (known.sweep, known.parts, known.final) != (sweep.encoder, sweep.parts, final):
-            known.sweep, known.parts, known.final, known.swept = sweep.encoder, sweep.parts, final, set()
+        if (known.sweep, known.origin, known.parts, known.final) != (sweep.encoder, sweep.origin, sweep.parts, final):
+            known.sweep, known.origin, known.parts, known.final = sweep.encoder, sweep.origin, sweep.parts, final
+            known.swept = set()
         known.swept.add(sweep.part)
         known.refill = known.refill and len(known.swept) < known.parts
 
@@ -401,6 +410,11 @@ class HostParty:
             up=name in self.up,
             **told,
         )
+
+
+def _pin(known: GuestKnown) -> Pinned:
+    origin = known.origin if known.whole else ""
+    return Pinned(known.lineage, known.sweep, known.arrived_ms, origin, known.swept_by)
 
 
 _UNTOLD: dict[str, Any] = {

@@ -2,9 +2,11 @@
 
 import asyncio
 import math
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dvfl.federation.accounts import PREDICT
 from dvfl.federation.answering import GUESTS_SHARE, check_fresh, check_slots, gathered, keep
@@ -12,11 +14,14 @@ from dvfl.federation.host import Frozen, HostParty
 from dvfl.federation.line import HostLine
 from dvfl.federation.surroundings import Surroundings, worked
 from dvfl.federation.tasks import within
-from dvfl.federation.wire import Ask, BadMessage, Fresh, Predict, Predicted, Refused, decode, encode
+from dvfl.federation.vouching import UNKNOWN, Vouched, Vouching
+from dvfl.federation.wire import Ask, BadMessage, Fresh, Here, Predict, Predicted, Refused, decode, encode
 
 _LOOK_S = 0.4  # between two looks whether a guest is there
 _SILENCE_S = 1.0  # after which one that does not answer is not
 _MOST_S = 60.0  # for an answer, whatever was asked
+
+Slots = NDArray[np.int32]
 
 
 class HostAnswers:
@@ -26,6 +31,7 @@ class HostAnswers:
         self._party, self._line, self._here = party, line, here
         self._heard: dict[str, float] = {}  # when each guest last answered anything
         self._away: set[str] = set()  # guests that did not answer the last time: nobody waits for them
+        self._vouching = Vouching()
 
     async def serve(self) -> None:
         """Answers from now on."""
@@ -40,10 +46,23 @@ class HostAnswers:
                     looking[guest] = asyncio.create_task(self._look(guest))
             await asyncio.sleep(_LOOK_S)
 
+    def vouched_s(self) -> float:
+        """How long ago all guests said that nothing has changed since the host froze; -1: one does not."""
+        frozen = self._party.answering()
+        whole = frozen is not None and len(frozen.guests) == self._party.pinned
+        return self._vouching.since_all_s(frozen, _now()) if whole else -1.0
+
     async def _look(self, guest: str) -> None:
         began = _now()
-        if await self._line.ask(guest, _ARE_YOU_THERE, _SILENCE_S) is not None:
+        reply = await self._line.ask(guest, _ARE_YOU_THERE, _SILENCE_S)
+        if reply is None:
+            self._vouching.silent(guest)
+        else:
             self._heard[guest] = _now()
+            try:
+                self._vouching.said(self._party.answering(), guest, decode(reply, Here), began)
+            except BadMessage as error:
+                self._party.drop(guest, error)
         there = self._heard.get(guest, -math.inf) >= began  # it may have answered another question meanwhile
         (self._away.discard if there else self._away.add)(guest)
         (self._party.up.add if there else self._party.up.discard)(guest)
@@ -58,27 +77,48 @@ class HostAnswers:
         except BadMessage as error:
             self._party.drop("the owner", error)
             return encode(Refused(str(error)[:200]))
-        fresh = await self._fresh(frozen, asked)
+        vouched = self._vouching.of(frozen, asked.slots, _now())
+        wanted = self._wanted(frozen, asked.slots, vouched)
+        fresh = await self._fresh(frozen, asked, wanted) if wanted else {}
         now_ms = self._here.now_ms()
-        found = gathered(frozen, asked.slots, fresh, now_ms)
-        if frozen.done and self._party.frozen == frozen.hash:
+        found = gathered(frozen, asked.slots, fresh, vouched, now_ms)
+        names = [guest.name for guest in frozen.plan.guests]
+        current = [name for name, counts in zip(names, vouched.counts, strict=True) if counts]
+        if fresh and frozen.done and self._party.frozen == frozen.hash:
             keep(frozen, fresh, now_ms)
-            for guest in fresh:
-                self._party.refreshed(guest, now_ms=now_ms)
+            for guest, answer in fresh.items():
+                self._vouching.kept(frozen, wanted[guest], answer)
+            current += fresh
+        for guest in current:
+            self._party.refreshed(guest, now_ms=now_ms)
         task = partial(frozen.training.encoded, found.b, found.present)
         values = await worked(self._here, len(asked.slots), task)
         run, name = frozen.plan.run, self._party.name
         return encode(Predicted(name, run, frozen.hash, asked.slots, values, found.states, found.ages))
 
-    async def _fresh(self, frozen: Frozen, asked: Predict) -> dict[str, Fresh]:
-        """What guests that may be there answer in their part of the time."""
+    def _wanted(self, frozen: Frozen, slots: Slots, vouched: Vouched) -> dict[str, Slots]:
+        """The slots that guests must be asked for, of those that may be there."""
+        unknown = (vouched.marks == UNKNOWN) | ~vouched.counts
+        if not unknown.any():
+            return {}
+        found = {}
+        for guest, wanted in zip(frozen.plan.guests, unknown.T, strict=True):
+            own = frozen.guests.get(guest.name)
+            if own is not None and own.encoder and guest.name not in self._away and wanted.any():
+                found[guest.name] = slots[wanted]
+        return found
+
+    async def _fresh(self, frozen: Frozen, asked: Predict, wanted: Mapping[str, Slots]) -> dict[str, Fresh]:
+        """What guests answer in their part of the time."""
         left_s = GUESTS_SHARE * min(_MOST_S, asked.left_ms / 1000)
-        question = encode(Ask(frozen.plan.run, round(1000 * left_s), asked.slots))
-        guests = [guest for guest, own in frozen.guests.items() if own.encoder and guest not in self._away]
-        asking = [within(left_s, self._line.ask(guest, question, left_s)) for guest in guests]
+        questions = [encode(Ask(frozen.plan.run, round(1000 * left_s), slots)) for slots in wanted.values()]
+        asking = [
+            within(left_s, self._line.ask(guest, question, left_s))
+            for guest, question in zip(wanted, questions, strict=True)
+        ]
         replies = await asyncio.gather(*asking)
         found = {}
-        for guest, reply in zip(guests, replies, strict=True):
+        for guest, reply in zip(wanted, replies, strict=True):
             if reply is None:
                 continue
             self._heard[guest] = _now()
@@ -86,9 +126,8 @@ class HostAnswers:
                 answer = decode(reply, Fresh, Refused)
                 if isinstance(answer, Refused):  # it is still training, or has lost its weights
                     continue
-                check_fresh(frozen, guest, asked, answer)
-                if len(answer.slots):
-                    found[guest] = answer
+                check_fresh(frozen, guest, wanted[guest], answer)
+                found[guest] = answer
             except BadMessage as error:
                 self._party.drop(guest, error)
         return found

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from dvfl.federation.host_answers import HostAnswers
 from dvfl.federation.line import HostLine
 from dvfl.federation.surroundings import Surroundings, awaited
 from dvfl.federation.tasks import end, together
-from dvfl.federation.wire import BadMessage, Collect, Hello, Message, Refused, Tell, decode, encode
+from dvfl.federation.wire import BadMessage, Collect, Hello, Message, Refused, Status, Tell, decode, encode
 
 Asked = TypeVar("Asked", Hello, Tell, Collect)
 
@@ -72,7 +73,8 @@ class HostService:
         return self.party.hello(guest, message)
 
     def _tell(self, message: Tell) -> Message:
-        return self.party.tell(message, now_ms=self._here.now_ms())
+        answer = self.party.tell(message, now_ms=self._here.now_ms())
+        return replace(answer, vouched_s=self._answers.vouched_s()) if isinstance(answer, Status) else answer
 
     async def _read_all(self) -> None:
         """Answers and reads every guest, those that come later too; who was taken out is read no more."""

@@ -106,7 +106,6 @@ class HostTraining:
             present = left(seen, present)
         return first, self.encoded(b, present), present[0].astype(np.uint8)
 
-    @torch.no_grad()
     def encoded(self, b: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Encodings (rows, W_h) of inputs (1, rows, W_g), guests that are not present (1, rows, guests) left out."""
         heard = None if present.all() else torch.from_numpy(present)

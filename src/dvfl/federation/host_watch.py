@@ -9,6 +9,7 @@ from dvfl.federation.line import OwnerLine
 from dvfl.federation.wire import BadMessage, Collect, GuestSeen, Refused, Status, Tell, decode, encode
 
 UP_S = 2.0  # since it was last heard
+VOUCHED_S = 1.5  # for which the word of a host counts, with that of its guests
 _LOOK_S = 0.4
 
 
@@ -20,6 +21,7 @@ class Seen:
     heard_s: float | None = None  # by the clock of the event loop
     gone: bool = False  # nobody answered, and it was clear at once
     status: Status | None = None
+    asked_s: float = 0.0  # when that was asked for
 
 
 class HostWatch:
@@ -44,6 +46,14 @@ class HostWatch:
     def away(self, host: str) -> bool:
         """Whether it makes no sense to wait for it."""
         return self._seen[host].asked and not self.up(host)
+
+    def vouched_s(self, host: str, frozen: str) -> float | None:
+        """Since when what a host gave for training is known to be what it would answer; None: that is not known."""
+        seen = self._seen[host]
+        if seen.status is None or seen.gone or seen.status.frozen != frozen or seen.status.vouched_s < 0:
+            return None
+        age_s = _now() - seen.asked_s + seen.status.vouched_s
+        return age_s if age_s <= VOUCHED_S else None
 
     def hosts(self) -> dict[str, dict[str, Any]]:
         """For the status of the federation."""
@@ -94,7 +104,7 @@ class HostWatch:
         except BadMessage:
             return
         if isinstance(answer, Status):
-            seen.status = answer
+            seen.status, seen.asked_s = answer, began
 
 
 def _age(seen: GuestSeen) -> float | None:

@@ -37,6 +37,7 @@ class Sweep:
     part: Count  # from 0
     parts: Count
     encoder: Text  # the hash of the guest's frozen weights
+    origin: Text  # which weights and tables it is made from
 
 
 def _sweep(value: Any, where: str) -> Sweep:
@@ -147,6 +148,7 @@ class Status:
     messages_dropped: Count
     longest_wait_s: Seconds
     guests: Annotated[dict[str, GuestSeen], by_name(record(GuestSeen))]
+    vouched_s: Age = -1.0  # since when all guests last said that nothing has changed since it froze; -1: one has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +214,18 @@ class Fresh:
     guest: Name
     run: Text
     encoder: Text
+    origin: Text  # which weights and tables they are made from
     slots: SomeSlots
     values: SomeFloats  # (rows, width)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Guest to host: the answer to Ask of no rows."""
+
+    guest: Name
+    run: Text  # empty before the guest knows the plan
+    origin: Text  # which weights and tables it encodes with now; empty before it is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +283,7 @@ Message = (
     | Predicted
     | Ask
     | Fresh
+    | Here
     | Introduce
     | Introduced
     | Letter
@@ -291,6 +304,7 @@ TO: dict[type, Role] = {
     Predicted: "owner",
     Ask: "guest",
     Fresh: "host",
+    Here: "host",
     Introduce: "guest",
     Introduced: "owner",
     Letter: "guest",

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from torch import Tensor
 
 from dvfl.errors import RunFailed, UserError
+from dvfl.federation.collected_rows import chunk_name
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import Fenced
 from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining
@@ -163,7 +164,7 @@ class OwnerParty:
         if isinstance(answer, Refused) or known is None or not self._fits(host, known, answer):
             self.drop(host, answer.reason if isinstance(answer, Refused) else "not the chunk that was asked for")
             return
-        self._storage.put(_chunk(host, answer.pass_number, answer.chunk), encode(answer))
+        self._storage.put(chunk_name(host, answer.pass_number, answer.chunk), encode(answer))
         known.have.add((answer.pass_number, answer.chunk))
 
     def settle(self, *, now_ms: int) -> None:
@@ -245,7 +246,7 @@ class OwnerParty:
         self.statuses = {host: decode(bytes.fromhex(text), Status) for host, text in values["statuses"].items()}
         for host, (frozen, chunks) in values["collected"].items():
             known = self.collected[host] = Collected(frozen, chunks, 1 + self.plan.partial)
-            known.have = {one for one in known.all if self._storage.get(_chunk(host, *one)) is not None}
+            known.have = {one for one in known.all if self._storage.get(chunk_name(host, *one)) is not None}
         if self.state in ("training", "done"):
             self._training = self._made_training([host for host, known in self.collected.items() if known.whole])
             self._training.restore(saved.tensors, values["epoch"], values["loss"] or 0.0)
@@ -287,7 +288,7 @@ class OwnerParty:
         slots = labels.slots[order]
         for number, host in enumerate(self.plan.hosts):
             for chunk in range(self.collected[host].chunks if host in hosts else 0):
-                stored = self._storage.get(_chunk(host, pass_number, chunk))
+                stored = self._storage.get(chunk_name(host, pass_number, chunk))
                 assert stored is not None
                 message = decode(stored, Chunk)
                 assert isinstance(message, Chunk)
@@ -315,7 +316,3 @@ class OwnerParty:
         else:
             residual, spread = output[:, 0] - y, y.double() - y.double().mean()
             self.score = 1 - float(residual.square().sum() / spread.square().sum())
-
-
-def _chunk(host: str, pass_number: int, chunk: int) -> str:
-    return f"chunk.{host}.{pass_number:02d}.{chunk:06d}"

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dvfl.align.ids import IdRules, evened, normalised
 from dvfl.errors import UserError
+from dvfl.federation.collected_rows import CollectedRows, read_collected
 from dvfl.federation.credentials import authority_path, certificate_path, check_certificate, key_path
 from dvfl.federation.head import Head, read_head
 from dvfl.federation.id_files import LATER, slots_file
@@ -70,6 +71,7 @@ class OwnerFolder:
         _check_keys(folder, self.party.party, self.federation.name)
         self._rules = IdRules(self.federation.alignment.case)
         self.saved: Saved | None = None
+        self.collected: dict[str, CollectedRows] = {}
         self._slots: Mapping[bytes, int] = {}
         self._checkpoint, self._files = _marks([]), _marks([])
         self.refresh()
@@ -96,12 +98,21 @@ class OwnerFolder:
                     f"{state}: of another federation ({error}); the state that this folder's own owner made is right"
                 ) from None
             self._checkpoint = now
+            model = self.saved.model if self.saved else None
+            if {host: rows.frozen for host, rows in self.collected.items()} != (model.hosts if model else {}):
+                self.collected = read_collected(self._stored, model.plan, model.hosts) if model else {}
         files = [slots_file(self.folder, self.party.data.slots, self.federation.alignment), state / LATER]
         now = _marks(files)
         if now != self._files:
             there = [path for path in files if path.exists()]
             self._slots = {one: slot for path in there for one, slot in _slots(path, self._rules)}
             self._files = now
+
+    def _stored(self, name: str) -> bytes | None:
+        try:
+            return (self.folder / "state" / name).read_bytes()
+        except OSError:
+            return None
 
     def slot(self, one: str) -> int:
         """The slot of an id; -1 where it has none."""

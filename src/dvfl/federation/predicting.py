@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dvfl.errors import UserError
 from dvfl.federation.answering import HOSTS_SHARE, rows_at_once
+from dvfl.federation.collected_rows import CollectedRows
 from dvfl.federation.combining import check_answer, combined
 from dvfl.federation.host_watch import HostWatch
 from dvfl.federation.line import OwnerLine
@@ -41,6 +42,8 @@ class Source(Protocol):
     def hosts(self) -> tuple[str, ...]: ...
     @property
     def saved(self) -> Saved | None: ...
+    @property
+    def collected(self) -> Mapping[str, CollectedRows]: ...
     def refresh(self) -> None: ...
     def slot(self, one: str) -> int: ...
     def how_far(self) -> str: ...
@@ -79,10 +82,15 @@ class FederationPredictor:
         until = asyncio.get_running_loop().time() + HOSTS_SHARE * deadline_s
         model = self.model()
         slots = np.array([self._source.slot(str(one)) for one in ids], np.int32)
-        parts = self._parts(model, slots)
+        answers = self._vouched(model, slots)
+        parts = self._parts(model, slots) if len(answers) < len(model.hosts) else []
         hosts = [host for host in model.hosts if host in self._lines and not self._watch.away(host)]
-        replies = await asyncio.gather(*(self._ask(model, host, parts, until) for host in hosts))
-        answers = dict(zip(hosts, replies, strict=True))
+        hosts = [host for host in hosts if host not in answers]
+        rooms = {host: asyncio.Semaphore(_UNDER_WAY) for host in hosts}
+        asking = [self._ask(model, host, slots, until, rooms[host]) for host in hosts for slots in parts]
+        for answer in await asyncio.gather(*asking):
+            if answer is not None:
+                answers.setdefault(answer.host, []).append(answer)
         return await worked(self._here, len(ids), partial(combined, model, ids, slots, answers))
 
     def status(self) -> dict[str, Any]:
@@ -119,6 +127,15 @@ class FederationPredictor:
             with suppress(UserError):  # as it was, until the folder is in order again
                 await self._here.work(self._source.refresh)
 
+    def _vouched(self, model: Model, slots: NDArray[np.int32]) -> dict[str, list[Predicted]]:
+        """What hosts need not be asked for, since they say that they would answer what the owner has of them."""
+        wanted, found = np.unique(slots[slots >= 0]), {}
+        for host, rows in self._source.collected.items() if len(wanted) else ():
+            age_s = self._watch.vouched_s(host, model.hosts.get(host, "")) if host in self._lines else None
+            if age_s is not None and rows.frozen == model.hosts[host]:
+                found[host] = [rows.answer(wanted, age_s)]
+        return found
+
     def _parts(self, model: Model, slots: NDArray[np.int32]) -> list[NDArray[np.int32]]:
         """The slots to ask for, with as many others as hide them, sorted, in requests that hosts can answer."""
         wanted = np.unique(slots[slots >= 0])
@@ -131,31 +148,27 @@ class FederationPredictor:
         size = rows_at_once(model.plan)
         return [wanted[start : start + size] for start in range(0, len(wanted), size)]
 
-    async def _ask(self, model: Model, host: str, parts: Sequence[NDArray[np.int32]], until: float) -> list[Predicted]:
-        """What a host answers in time, a few parts at once."""
-        room, loop = asyncio.Semaphore(_UNDER_WAY), asyncio.get_running_loop()
-
-        async def one(slots: NDArray[np.int32]) -> Predicted | None:
-            async with room:
-                left_s = until - loop.time()
-                if left_s <= 0:
-                    return None
-                asked = Predict(model.plan.run, model.hosts[host], round(1000 * left_s), slots)
-                reply = await within(left_s, self._lines[host].predict(encode(asked), left_s))
-            if reply is None:
+    async def _ask(
+        self, model: Model, host: str, slots: NDArray[np.int32], until: float, room: asyncio.Semaphore
+    ) -> Predicted | None:
+        """What a host answers in time to one part, where only so many are under way at once."""
+        async with room:
+            left_s = until - asyncio.get_running_loop().time()
+            if left_s <= 0:
                 return None
-            try:
-                answer = decode(reply, Predicted, Refused)
-                self._watch.heard(host)
-                if isinstance(answer, Refused):
-                    return None
-                check_answer(model, host, asked, answer)
-            except BadMessage:
+            asked = Predict(model.plan.run, model.hosts[host], round(1000 * left_s), slots)
+            reply = await within(left_s, self._lines[host].predict(encode(asked), left_s))
+        if reply is None:
+            return None
+        try:
+            answer = decode(reply, Predicted, Refused)
+            self._watch.heard(host)
+            if isinstance(answer, Refused):
                 return None
-            return answer
-
-        answers = await asyncio.gather(*(one(slots) for slots in parts))
-        return [answer for answer in answers if answer is not None]
+            check_answer(model, host, asked, answer)
+        except BadMessage:
+            return None
+        return answer
 
 
 @asynccontextmanager

@@ -46,8 +46,8 @@ class Surveyed(NamedTuple):
 class Table:
     """Prepared rows: their numbers on request, and the slot of each."""
 
-    def __init__(self, folder: Path, rows: int, width: int, schema: Schema) -> None:
-        self.rows, self.width, self.schema = rows, width, schema
+    def __init__(self, folder: Path, rows: int, width: int, schema: Schema, identity: str) -> None:
+        self.rows, self.width, self.schema, self.identity = rows, width, schema, identity
         self.slots: NDArray[np.int32] = np.fromfile(folder / _SLOTS, np.int32)
         self._path = folder / _ROWS
         self._held: NDArray[np.float32] | None = None
@@ -117,7 +117,7 @@ def open_table(
                 "schema": now,
             }
             _write(prepared, file, encoder, found, about)
-    return Table(prepared, about["rows"], about["width"], about["schema"])
+    return Table(prepared, about["rows"], about["width"], about["schema"], _identity(about))
 
 
 def survey_table(path: Path, *, id_column: str, values: Values, schema: Schema | None) -> Surveyed:
@@ -225,6 +225,12 @@ def _prepared_before(folder: Path, origin: dict[str, Any], schema: Schema | None
         return about if same and fits and sizes == [rows * width * 4, rows * 4] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _identity(about: Mapping[str, Any]) -> str:
+    """Of what rows were prepared from, and how; by whom they were prepared does not matter."""
+    made_from = {name: value for name, value in about.items() if name != "fitted"}
+    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import math
 import struct
 import zlib
 from dataclasses import is_dataclass
+from functools import cache
 from typing import Any, TypeVar, get_args, overload
 
 import numpy as np
@@ -25,6 +26,7 @@ from dvfl.federation.messages import (
     Fresh,
     GuestSeen,
     Hello,
+    Here,
     Introduce,
     Introduced,
     Letter,
@@ -52,6 +54,7 @@ __all__ = [
     "Fresh",
     "GuestSeen",
     "Hello",
+    "Here",
     "Introduce",
     "Introduced",
     "Letter",
@@ -87,14 +90,14 @@ def encode(message: Message) -> bytes:
     """The message as bytes; ValueError for one that `decode` would not believe."""
     kind: type = type(message)
     arrays = {name: np.ascontiguousarray(getattr(message, name)) for name in schema(kind).arrays}
-    described = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+    described = [[name, _name_of(array.dtype), list(array.shape)] for name, array in arrays.items()]
     header = {"type": kind.__name__.lower(), **_plain(message), "arrays": described}
     try:
         _read_header(header, (kind,))
         _check_values(kind, arrays)
     except BadMessage as error:
         raise ValueError(f"{kind.__name__} that no party would believe: {error}") from error
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text = _TEXT.encode(header).encode()
     text += b" " * (-(_FRONT.size + len(text)) % 4)
     parts: list[bytes | memoryview] = [_FRONT.pack(b"DVFL", _VERSION, len(text)), text]
     parts += [array.astype(array.dtype.newbyteorder("<"), copy=False).data for array in arrays.values()]
@@ -199,7 +202,7 @@ def _read_shapes(described: Any, rules: Schema) -> list[list[int]]:
 
 
 def _read_arrays(body: memoryview, rules: Schema, shapes: list[list[int]]) -> dict[str, NDArray[Any]]:
-    types = [np.dtype(rule.dtype).newbyteorder("<") for rule in rules.arrays.values()]
+    types = [_little(rule.dtype) for rule in rules.arrays.values()]
     counts = [math.prod(shape) for shape in shapes]
     if sum(count * dtype.itemsize for count, dtype in zip(counts, types, strict=True)) != len(body):
         raise BadMessage("the arrays do not fill the message")
@@ -211,6 +214,17 @@ def _read_arrays(body: memoryview, rules: Schema, shapes: list[list[int]]) -> di
         arrays[name] = array
         start += count * dtype.itemsize
     return arrays
+
+
+@cache
+def _little(name: str) -> np.dtype[Any]:
+    return np.dtype(name).newbyteorder("<")
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """Kept, as numpy takes longer for it than all else in a short message."""
+    return dtype.name
 
 
 def _check_values(kind: type, arrays: dict[str, NDArray[Any]]) -> None:
@@ -244,4 +258,5 @@ def _no_constant(name: str) -> float:
     raise BadMessage("a number that JSON does not have")
 
 
+_TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JSON = json.JSONDecoder(object_pairs_hook=_distinct_keys, parse_constant=_no_constant)

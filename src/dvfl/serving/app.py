@@ -75,12 +75,14 @@ def _predictions(app: FastAPI, predictor: Predictor, metrics: Metrics) -> None:
     async def asked(ids: list[str], deadline_s: float) -> list[Prediction]:
         until = time.monotonic() + deadline_s
         try:
-            await asyncio.wait_for(free.acquire(), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                await free.acquire()
         except TimeoutError:
             raise HTTPException(503, "too many predictions at once; again later", {"retry-after": "1"}) from None
         try:
             left = max(schemas.SHORTEST_S, until - time.monotonic())
-            return await asyncio.wait_for(predictor.predict(ids, left), left + _GRACE_S)
+            async with asyncio.timeout(left + _GRACE_S):
+                return await predictor.predict(ids, left)
         except TimeoutError:
             raise HTTPException(504, f"no answer within {deadline_s:g} s") from None
         except NotReady as error:

@@ -7,9 +7,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,16 +23,22 @@ BODY_BYTES = 1 << 20
 _BODY_S = 10.0  # for all of a body to come
 _JSON = "application/json"
 
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-}
+_CACHE = b"cache-control"
+_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+_UNCACHED = [*_HEADERS, (_CACHE, b"no-store")]
+_SECURE = [(b"strict-transport-security", b"max-age=31536000")]
 
 
 @dataclass(frozen=True)
@@ -69,12 +76,9 @@ class Guard:
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent["status"] = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("cache-control", "no-store")
-                if scope["scheme"] == "https":
-                    headers["strict-transport-security"] = "max-age=31536000"
+                own = list(message.get("headers", ()))
+                own += _HEADERS if any(name == _CACHE for name, _ in own) else _UNCACHED
+                message = {**message, "headers": own + _SECURE if scope["scheme"] == "https" else own}
             await send(message)
 
         try:
@@ -180,6 +184,7 @@ async def _whole_body(headers: Headers, receive: Receive) -> Receive:
     return replayed
 
 
+@lru_cache(maxsize=64)
 def _names_this_machine(host: str) -> bool:
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     name = name.removeprefix("[").removesuffix("]").lower()
