@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dvfl.federation.accounts import PREDICT
-from dvfl.federation.answering import GUESTS_SHARE, check_fresh, check_slots, gathered, keep
+from dvfl.federation.answering import GUESTS_SHARE, Gathered, check_fresh, check_slots, gathered, keep
 from dvfl.federation.host import Frozen, HostParty
+from dvfl.federation.host_screening import SHARE, suspects, training_screen, without
 from dvfl.federation.line import HostLine
 from dvfl.federation.surroundings import Surroundings, worked
 from dvfl.federation.tasks import within
 from dvfl.federation.vouching import UNKNOWN, Vouched, Vouching
 from dvfl.federation.wire import Ask, BadMessage, Fresh, Here, Predict, Predicted, Refused, decode, encode
+from dvfl.parties.screening import Screen
 
 _LOOK_S = 0.4  # between two looks whether a guest is there
 _SILENCE_S = 1.0  # after which one that does not answer is not
+_FROZE_S = 1.0  # between two looks whether it has frozen
 _MOST_S = 60.0  # for an answer, whatever was asked
 
 Slots = NDArray[np.int32]
@@ -32,6 +35,8 @@ class HostAnswers:
         self._heard: dict[str, float] = {}  # when each guest last answered anything
         self._away: set[str] = set()  # guests that did not answer the last time: nobody waits for them
         self._vouching = Vouching()
+        self._screen: Screen | None = None  # before it is made, and where there are too few rows to make it from
+        self._screened = ""  # hash of the frozen host that it is of
 
     async def serve(self) -> None:
         """Answers from now on."""
@@ -45,6 +50,15 @@ class HostAnswers:
                 if guest not in looking or looking[guest].done():
                     looking[guest] = asyncio.create_task(self._look(guest))
             await asyncio.sleep(_LOOK_S)
+
+    async def learn_usual(self) -> None:
+        """Makes the screen anew whenever the host has frozen."""
+        while True:
+            frozen = self._party.answering()
+            if frozen is not None and frozen.hash != self._screened:
+                screen = await self._here.work(partial(training_screen, frozen))
+                self._screen, self._screened = screen, frozen.hash
+            await asyncio.sleep(_FROZE_S)
 
     def vouched_s(self) -> float:
         """How long ago all guests said that nothing has changed since the host froze; -1: one does not."""
@@ -83,6 +97,14 @@ class HostAnswers:
         now_ms = self._here.now_ms()
         found = gathered(frozen, asked.slots, fresh, vouched, now_ms)
         names = [guest.name for guest in frozen.plan.guests]
+        if any(len(answer.slots) for answer in fresh.values()):
+            named = await self._suspects(frozen, asked, found)
+            if named is None:  # there was no time to look: better what was there before
+                fresh, named = {}, []
+                found = gathered(frozen, asked.slots, fresh, vouched, now_ms)
+            elif named:
+                found = without(found, named)
+                fresh = {guest: answer for guest, answer in fresh.items() if names.index(guest) not in named}
         current = [name for name, counts in zip(names, vouched.counts, strict=True) if counts]
         if fresh and frozen.done and self._party.frozen == frozen.hash:
             keep(frozen, fresh, now_ms)
@@ -95,6 +117,13 @@ class HostAnswers:
         values = await worked(self._here, len(asked.slots), task)
         run, name = frozen.plan.run, self._party.name
         return encode(Predicted(name, run, frozen.hash, asked.slots, values, found.states, found.ages))
+
+    async def _suspects(self, frozen: Frozen, asked: Predict, found: Gathered) -> list[int] | None:
+        """The guests whose answers cannot be right; None where that is not known in time."""
+        if self._screen is None or self._screened != frozen.hash:
+            return []
+        left_s = SHARE * min(_MOST_S, asked.left_ms / 1000)
+        return await within(left_s, self._here.work(partial(suspects, self._screen, frozen, found)))
 
     def _wanted(self, frozen: Frozen, slots: Slots, vouched: Vouched) -> dict[str, Slots]:
         """The slots that guests must be asked for, of those that may be there."""

@@ -40,8 +40,8 @@ class HostService:
         await self._line.serve(TELL, self._answering("the owner", Tell, self._tell))
         await self._line.serve(COLLECT, self._answering("the owner", Collect, self.party.collect))
         await self._answers.serve()
-        works = self._read_all(), self._forget_others(), self._train(), self._answers.watch(), self._fail()
-        await together(stop, *works)
+        answering = self._answers.watch(), self._answers.learn_usual()
+        await together(stop, self._read_all(), self._forget_others(), self._train(), *answering, self._fail())
         self.party.save()
         self.party.close()
 

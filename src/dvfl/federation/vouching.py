@@ -99,14 +99,17 @@ class Vouching:
         word.marks[answer.slots] = np.where((held == answer.values).all(1), SAME, UNKNOWN)
 
 
-def swept_epoch(plan: Plan) -> int:
-    """Under which the final sweep's rows are held."""
-    return plan.guest_epochs + 1
-
-
 def asked_epoch(plan: Plan) -> int:
-    """Under which rows are held that were asked for since."""
+    """Under which rows are held that were asked for; one past that of the final sweep."""
     return plan.guest_epochs + 2
+
+
+def sweep_held(frozen: Frozen, guest: str) -> NDArray[np.bool_]:
+    """Which slots are held as the guest's final sweep had them, (all slots,)."""
+    own, register = frozen.guests[guest], frozen.training.register(guest)
+    swept, theirs = register.steps >> 32 == frozen.plan.guest_epochs + 1, register.incarnations == own.swept_by
+    found: NDArray[np.bool_] = np.logical_and(swept, theirs)
+    return found
 
 
 def _swept(frozen: Frozen, guest: str, origin: str) -> Marks:
@@ -114,8 +117,6 @@ def _swept(frozen: Frozen, guest: str, origin: str) -> Marks:
     marks = np.full(frozen.plan.all_slots, UNKNOWN, np.uint8)
     own, register = frozen.guests[guest], frozen.training.register(guest)
     if origin == own.origin:
-        epochs = register.steps >> 32
-        swept = (epochs == swept_epoch(frozen.plan)) & (register.incarnations == own.swept_by)
-        marks[epochs != asked_epoch(frozen.plan)] = LACKS
-        marks[swept] = SAME
+        marks[register.steps >> 32 != asked_epoch(frozen.plan)] = LACKS
+        marks[sweep_held(frozen, guest)] = SAME
     return marks

@@ -111,6 +111,13 @@ class Screen:
             made[own, guest] = (rows / self._limit(guests, 1)[guest][:, None]).max(0)
         return made
 
+    def prepare(self) -> None:
+        """Makes the thresholds for all guests together; those for fewer are made when they are first needed."""
+        everybody, size = tuple(np.flatnonzero(self.held.any(0)).tolist()), 1
+        while everybody and size <= MOST:
+            self._limit(everybody, size)
+            size *= 2
+
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Plain arrays."""
         return {**self.joint.state(), "sample": self.sample, "held": self.held}
