@@ -3,11 +3,16 @@
 import pytest
 
 from dvfl.cli.preset_settings import settings_for
+from dvfl.strategies.presets import for_absence
+from dvfl.strategies.settings import Settings
 
 
 def test_real_parties_learn_to_do_without_some_of_them() -> None:
     training, head = settings_for("tuned", 0, None)
-    assert training.partial and training.guest_dropout and head.host_dropout and head.calibration
+    ready = for_absence(Settings())
+    assert isinstance(ready, Settings) and ready.partial and ready.guest_dropout and ready.host_dropout
+    assert (training.partial, training.guest_dropout) == (ready.partial, ready.guest_dropout)
+    assert head.host_dropout == ready.host_dropout and head.calibration
 
 
 @pytest.mark.parametrize("name", ["partial", "guest_dropout", "host_dropout", "calibration"])

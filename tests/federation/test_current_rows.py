@@ -124,6 +124,12 @@ def asked(answers: GuestAnswers, *slots: int, run: str = "0" * 32, left_ms: int 
     return decode(asyncio.run(answers._answer("host-1", question)), Fresh, Here, Refused)
 
 
+def said(answers: GuestAnswers) -> tuple[str, str, str]:
+    here = asked(answers, run="")
+    assert isinstance(here, Here)
+    return here.guest, here.run, here.origin
+
+
 def test_it_answers_when_it_is_trained_with_the_rows_it_has(folder: Path) -> None:
     guest, plan = trained(folder)
     answers = GuestAnswers(guest, Machine(), None)
@@ -137,7 +143,7 @@ def test_it_answers_when_it_is_trained_with_the_rows_it_has(folder: Path) -> Non
     for slot, row in zip(answer.slots, answer.values, strict=True):
         np.testing.assert_allclose(row, swept[int(slot)], atol=1e-6)
     (origin,) = {one.sweep.origin for one in guest.sweep() if one.sweep is not None}
-    assert answer.origin == origin and asked(answers, run="") == Here(GUEST, plan.run, origin)
+    assert answer.origin == origin and said(answers) == (GUEST, plan.run, origin)
     nothing = asked(answers, plan.all_slots - 1)
     assert isinstance(nothing, Fresh) and len(nothing.slots) == 0
 
@@ -145,10 +151,10 @@ def test_it_answers_when_it_is_trained_with_the_rows_it_has(folder: Path) -> Non
 def test_it_says_that_it_is_there_at_any_time_and_refuses_what_it_cannot_answer(folder: Path) -> None:
     guest, plan = trained(folder)
     answers = GuestAnswers(guest, Machine(), None)
-    assert asked(answers, run="") == Here(GUEST, plan.run, "")
+    assert said(answers) == (GUEST, plan.run, "")
     while not guest.trained:
         guest.train()
-    assert asked(answers, run="") == Here(GUEST, plan.run, "")  # its encoder is not made yet
+    assert said(answers) == (GUEST, plan.run, "")  # its encoder is not made yet
     assert isinstance(asked(answers, 3, run="1" * 32), Refused)
     assert isinstance(asked(answers, plan.all_slots), Refused)
     assert isinstance(asked(answers, *range(40), left_ms=0), Refused)

@@ -16,7 +16,7 @@ from dvfl.federation.wire import Fresh, Here
 
 
 def here(guest: str = "guest-1", **change: Any) -> Here:
-    return replace(Here(guest, PLAN.run, ORIGIN), **change)
+    return replace(Here(guest, PLAN.run, ORIGIN, "done", 0.5, 10, 20), **change)
 
 
 def told(host: Frozen, *guests: str, at_s: float = 10.0, **change: Any) -> Vouching:

@@ -69,7 +69,7 @@ EXAMPLES: list[Message] = [
     Predicted("host-1", "ab", "cd", SLOTS, VALUES, np.array([[0, 1], [2, 3], [2, 2]], np.uint8), AGES),
     Ask("ab", 900, SLOTS),
     Fresh("guest-1", "ab", "ef", "0f", SLOTS, VALUES),
-    Here("guest-1", "ab", "0f"),
+    Here("guest-1", "ab", "0f", "training", 0.25, 10, 20),
     Refused("no such run"),
 ]
 each_message = pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)

@@ -22,7 +22,7 @@ from dvfl.federation.guest import Fenced, GuestParty
 from dvfl.federation.guest_service import GuestService
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
-from dvfl.federation.line import REQUEST_S, Post
+from dvfl.federation.line import REQUEST_S, Post, Traffic
 from dvfl.federation.owner import OwnerParty
 from dvfl.federation.owner_service import OwnerService
 from dvfl.federation.owner_training import OwnerSettings
@@ -32,6 +32,7 @@ from dvfl.parties.learner import Adam
 Result = TypeVar("Result")
 Answer = Callable[[bytes], Coroutine[Any, Any, bytes]]
 EPOCH_MS = 1_700_000_000_000  # what the wall clocks show when a world begins
+NO_TRAFFIC = Traffic(0, 0)  # nobody counts bytes here
 KEPT = 60  # messages that a guest's stream holds
 
 
@@ -345,6 +346,7 @@ class _GuestLine:
     world: World
     guest: str
     host: str
+    traffic: Traffic = NO_TRAFFIC
 
     async def hello(self, data: bytes) -> bytes | None:
         answer = await self.world.asked(self.guest, self.host, f"hello.{self.guest}", data)
@@ -371,6 +373,7 @@ class _GuestLine:
 class _HostLine:
     world: World
     host: str
+    traffic: Traffic = NO_TRAFFIC
 
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         await asyncio.sleep(self.world.luck.uniform(0.001, 0.5))

@@ -41,7 +41,7 @@ def make_practice(
         name=f"practice-{dataset}".replace("_", "-"),
         guests=entries,
         hosts=tuple(f"host-{number + 1}" for number in range(hosts)),
-        training=training_of(s, seed, data.sizes, preset),
+        training=training_of(s, seed, data.sizes),
         head=head_of(s, preset),
         tests=True,
         about={"dataset": dataset, "preset": preset},

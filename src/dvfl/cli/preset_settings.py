@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from dvfl.data.targets import label_of, targets
 from dvfl.data.vertical import VerticalData
 from dvfl.federation.custody import Widths
 from dvfl.federation.settings import Optimiser, OwnerHead, Training
-from dvfl.strategies.presets import least_widths
+from dvfl.strategies.presets import for_absence, least_widths
 from dvfl.strategies.presets import preset as preset_of
 from dvfl.strategies.settings import Settings
 
@@ -22,16 +22,7 @@ _FEW_HOST_EPOCHS, _FEW_HOST_WIDTH = 10, 512  # of hosts after guests that learn 
 _SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks
 
 
-class _Readiness(NamedTuple):
-    """What makes predictions ready to do without some guests and hosts (docs/prediction.md)."""
-
-    partial: int
-    guest_dropout: float
-    host_dropout: float
-    calibration: float
-
-
-_READINESS = {"tuned": _Readiness(1, 0.3, 0.2, 0.05), "paper": _Readiness(0, 0.0, 0.0, 0.0)}  # the paper has none
+_CALIBRATION = {"tuned": 0.05, "paper": 0.0}  # labelled rows kept to calibrate on; the paper has none
 
 
 def settings_for(preset: str, seed: int, labels: tuple[Path, str, str | None] | None) -> tuple[Training, OwnerHead]:
@@ -47,7 +38,7 @@ def settings_for(preset: str, seed: int, labels: tuple[Path, str, str | None] | 
     settings = preset_of(preset, VerticalData("", (), y, y[:0], classes, _RULE))
     assert isinstance(settings, Settings)
     settings = for_real_parties(settings, preset)
-    return training_of(settings, seed, _RULE, preset), head_of(settings, preset)
+    return training_of(settings, seed, _RULE), head_of(settings, preset)
 
 
 def widths_of(preset: str, rule: str) -> Widths:
@@ -61,27 +52,29 @@ def widths_of(preset: str, rule: str) -> Widths:
 
 
 def for_real_parties(s: Settings, preset: str) -> Settings:
-    """What real parties can do of a preset, and what they must be able to do without.
+    """What real parties can do of a preset, which by `tuned` can do without some of them (docs/prediction.md).
 
     Of one for few labels: guests do not know which rows are labelled, so there are no copies of those, and the owner
     goes through its rows as often as it would have met them with copies. Hosts learn: one that passes on all it has
     would be no host.
     """
-    ready = _READINESS[preset]
-    s = replace(s, guest_dropout=ready.guest_dropout, host_dropout=ready.host_dropout)
-    if not s.copies:
+    if s.copies:
+        s = replace(
+            s,
+            copies=0,
+            owner_epochs=s.owner_epochs * (1 + s.copies),
+            host_model="autoencoder",
+            host_epochs=_FEW_HOST_EPOCHS,
+            w_h=_FEW_HOST_WIDTH,
+        )
+    if preset == "paper":
         return s
-    return replace(
-        s,
-        copies=0,
-        owner_epochs=s.owner_epochs * (1 + s.copies),
-        host_model="autoencoder",
-        host_epochs=_FEW_HOST_EPOCHS,
-        w_h=_FEW_HOST_WIDTH,
-    )
+    ready = for_absence(s)
+    assert isinstance(ready, Settings)
+    return ready
 
 
-def training_of(s: Settings, seed: int, rule: str, preset: str) -> Training:
+def training_of(s: Settings, seed: int, rule: str) -> Training:
     """How guests and hosts train."""
     return Training(
         seed,
@@ -102,7 +95,7 @@ def training_of(s: Settings, seed: int, rule: str, preset: str) -> Training:
         s.guest_objective,
         s.host_objective,
         s.temperature,
-        _READINESS[preset].partial,
+        s.partial,
     )
 
 
@@ -120,5 +113,5 @@ def head_of(s: Settings, preset: str) -> OwnerHead:
         s.patience,
         s.head,
         s.smoothing,
-        _READINESS[preset].calibration,
+        _CALIBRATION[preset],
     )

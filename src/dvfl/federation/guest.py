@@ -101,6 +101,13 @@ class GuestParty:
         return self.training.encoder_hash if self.training else ""
 
     @property
+    def loss(self) -> float | None:
+        """The mean of the epoch that runs, so far, or of the last one."""
+        if self.iteration:
+            return self._loss / self.iteration
+        return self.losses[-1] if self.losses else None
+
+    @property
     def trained(self) -> bool:
         return self.signed is not None and self.epoch >= self.signed.plan.guest_epochs
 
@@ -117,7 +124,7 @@ class GuestParty:
             revision=self.signed.revision if self.signed else 0,
             restarts=self.restarts,
             resumed_from_epoch=self.resumed_from_epoch,
-            loss=self.losses[-1] if self.losses else None,
+            loss=self.loss,
             longest_wait_s=self.longest_wait_s,
             **self.counts,
         )

@@ -34,9 +34,11 @@ class GuestAnswers:
         self._tables: Sequence[Rows] = party.tables
         self._made: _Encoder | None = None
         self._making = asyncio.Lock()
+        self._lines: Mapping[str, GuestLine] = {}
 
     async def serve(self, lines: Mapping[str, GuestLine]) -> None:
         """Answers on all lines from now on."""
+        self._lines = lines
         for host, line in lines.items():
             await line.serve(ENCODE, partial(self._answer, host))
 
@@ -55,7 +57,7 @@ class GuestAnswers:
             asked = decode(data, Ask)
             signed = self._party.signed
             if not len(asked.slots):
-                return encode(Here(self._party.name, signed.plan.run if signed else "", self._origin()))
+                return encode(self._here_now())
             if signed is None or not self._party.trained or asked.run != signed.plan.run:
                 return encode(Refused("not trained, or another run"))
             check_slots(signed.plan, asked)
@@ -70,6 +72,18 @@ class GuestAnswers:
         except TimeoutError:
             return encode(Refused("too late"))
         return encode(Fresh(self._party.name, asked.run, encoder.hash, encoder.origin, slots, values))
+
+    def _here_now(self) -> Here:
+        party, passed = self._party, [line.traffic for line in self._lines.values()]
+        return Here(
+            guest=party.name,
+            run=party.signed.plan.run if party.signed else "",
+            origin=self._origin(),
+            state=party.state,
+            loss=party.loss,
+            bytes_sent=sum(one.sent for one in passed),
+            bytes_received=sum(one.received for one in passed),
+        )
 
     def _origin(self) -> str:
         """Of what it would answer with; empty where that is not made yet."""

@@ -23,6 +23,7 @@ from dvfl.federation.wire import (
     Encodings,
     GuestSeen,
     Hello,
+    Here,
     Refused,
     Status,
     Tell,
@@ -153,7 +154,7 @@ class HostParty:
             if hello.lineage != known.lineage and known.lineage:
                 self._new_lineage(guest, known)
             known.lineage, known.incarnation = hello.lineage, hello.incarnation
-            known.told = {name: getattr(hello, name) for name in _UNTOLD}
+            known.told |= {name: getattr(hello, name) for name in _UNTOLD if hasattr(hello, name)}
         return Welcome(
             host=self.name,
             lineage=known.lineage,
@@ -166,6 +167,13 @@ class HostParty:
             frozen=bool(self.frozen),
             plan=self.signed.text() if self.signed else "",
         )
+
+    def seen(self, guest: str, here: Here) -> None:
+        """Takes note of what a guest says of itself between two hellos."""
+        known = self.guests.get(guest)
+        if known is not None and known.told and here.guest == guest:
+            told = ("state", "loss", "bytes_sent", "bytes_received")
+            known.told |= {name: getattr(here, name) for name in told}
 
     def write(self, guest: str, data: bytes, stream: str, sequence: int, *, now_ms: int) -> Written:
         """Takes a message that was read from a guest's stream; what is wrong with it is counted, never believed."""
@@ -426,4 +434,6 @@ _UNTOLD: dict[str, Any] = {
     "messages_received": 0,
     "messages_dropped": 0,
     "longest_wait_s": 0.0,
+    "bytes_sent": 0,
+    "bytes_received": 0,
 }

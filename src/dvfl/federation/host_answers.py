@@ -19,8 +19,8 @@ from dvfl.federation.vouching import UNKNOWN, Vouched, Vouching
 from dvfl.federation.wire import Ask, BadMessage, Fresh, Here, Predict, Predicted, Refused, decode, encode
 from dvfl.parties.screening import Screen
 
-_LOOK_S = 0.4  # between two looks whether a guest is there
-_SILENCE_S = 1.0  # after which one that does not answer is not
+_LOOK_S = 0.3  # between two looks whether a guest is there
+_SILENCE_S = 0.9  # after which one that does not answer is not
 _FROZE_S = 1.0  # between two looks whether it has frozen
 _MOST_S = 60.0  # for an answer, whatever was asked
 
@@ -74,7 +74,9 @@ class HostAnswers:
         else:
             self._heard[guest] = _now()
             try:
-                self._vouching.said(self._party.answering(), guest, decode(reply, Here), began)
+                here = decode(reply, Here)
+                self._party.seen(guest, here)
+                self._vouching.said(self._party.answering(), guest, here, began)
             except BadMessage as error:
                 self._party.drop(guest, error)
         there = self._heard.get(guest, -math.inf) >= began  # it may have answered another question meanwhile

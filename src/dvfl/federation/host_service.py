@@ -74,7 +74,10 @@ class HostService:
 
     def _tell(self, message: Tell) -> Message:
         answer = self.party.tell(message, now_ms=self._here.now_ms())
-        return replace(answer, vouched_s=self._answers.vouched_s()) if isinstance(answer, Status) else answer
+        if not isinstance(answer, Status):
+            return answer
+        passed, vouched_s = self._line.traffic, self._answers.vouched_s()
+        return replace(answer, bytes_sent=passed.sent, bytes_received=passed.received, vouched_s=vouched_s)
 
     async def _read_all(self) -> None:
         """Answers and reads every guest, those that come later too; who was taken out is read no more."""

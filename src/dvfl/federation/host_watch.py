@@ -8,9 +8,9 @@ from typing import Any
 from dvfl.federation.line import OwnerLine
 from dvfl.federation.wire import BadMessage, Collect, GuestSeen, Refused, Status, Tell, decode, encode
 
-UP_S = 2.0  # since it was last heard
+UP_S = 1.5  # since it was last heard
 VOUCHED_S = 1.5  # for which the word of a host counts, with that of its guests
-_LOOK_S = 0.4
+_LOOK_S = 0.3
 
 
 @dataclass
@@ -67,6 +67,8 @@ class HostWatch:
                 "budget": known.budget if known else 0,
                 "loss": known.loss if known else None,
                 "restarts": known.restarts if known else 0,
+                "bytes_sent": known.bytes_sent if known else 0,
+                "bytes_received": known.bytes_received if known else 0,
                 "age_s": None if seen.heard_s is None else round(_now() - seen.heard_s, 3),
             }
         return found
@@ -82,6 +84,8 @@ class HostWatch:
             "epoch": newest.epoch if newest else 0,
             "loss": newest.loss if newest else None,
             "restarts": newest.restarts if newest else 0,
+            "bytes_sent": newest.bytes_sent if newest else 0,
+            "bytes_received": newest.bytes_received if newest else 0,
             "hosts": {host: {"age_s": _age(one), "held": one.held} for host, one in told.items()},
         }
 

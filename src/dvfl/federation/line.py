@@ -9,8 +9,18 @@ from typing import NamedTuple, Protocol
 REQUEST_S = 5.0  # an answer that takes longer does not come
 
 
+class Traffic(NamedTuple):
+    """Bytes of all messages that this process has sent and received on a line."""
+
+    sent: int
+    received: int
+
+
 class GuestLine(Protocol):
     """From a guest to one host."""
+
+    @property
+    def traffic(self) -> Traffic: ...
 
     async def hello(self, data: bytes) -> bytes | None:
         """Asks, and waits for the answer at most `REQUEST_S`."""
@@ -35,6 +45,9 @@ class Post(NamedTuple):
 
 class HostLine(Protocol):
     """From a host to its own broker."""
+
+    @property
+    def traffic(self) -> Traffic: ...
 
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         """What came from a guest after that place; waits a little where nothing did. None: the broker is away."""

@@ -124,6 +124,8 @@ class GuestSeen:
     messages_dropped: Count
     longest_wait_s: Seconds
     up: Flag = False  # it answered the host's last question, whatever that was
+    bytes_sent: Count = 0
+    bytes_received: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ class Status:
     messages_dropped: Count
     longest_wait_s: Seconds
     guests: Annotated[dict[str, GuestSeen], by_name(record(GuestSeen))]
+    bytes_sent: Count = 0  # of this process, to its broker
+    bytes_received: Count = 0
     vouched_s: Age = -1.0  # since when all guests last said that nothing has changed since it froze; -1: one has not
 
 
@@ -226,6 +230,10 @@ class Here:
     guest: Name
     run: Text  # empty before the guest knows the plan
     origin: Text  # which weights and tables it encodes with now; empty before it is trained
+    state: Text
+    loss: Loss
+    bytes_sent: Count  # of this process, to all hosts
+    bytes_received: Count
 
 
 @dataclass(frozen=True, slots=True)

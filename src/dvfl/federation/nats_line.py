@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +19,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from dvfl.federation.accounts import align_subject, encode_subject
 from dvfl.federation.credentials import client_options
-from dvfl.federation.line import REQUEST_S, Post
+from dvfl.federation.line import REQUEST_S, Post, Traffic
 from dvfl.federation.streams import drop_other_streams, ensure_stream, stream_name
 from dvfl.federation.wire import MAX_MESSAGE
 
@@ -55,7 +55,7 @@ class Connection:
         self._client: Client | None = None
         self._why = "no answer"  # it could not be reached the last time
         self._told = False
-        self._passed = Counter[str]()  # bytes over connections that are closed
+        self._passed = Traffic(0, 0)  # over connections that are closed
         self._served: dict[str, Callable[[Msg], Awaitable[None]]] = {}
 
     @property
@@ -64,9 +64,9 @@ class Connection:
         return self._client if self._client is not None and self._client.is_connected else None
 
     @property
-    def traffic(self) -> Counter[str]:
-        """Bytes of all messages that this process has sent and received here."""
-        return self._passed + _bytes(self._client)
+    def traffic(self) -> Traffic:
+        """Through every loss of the connection."""
+        return self._passed if self._client is None else _more(self._passed, self._client)
 
     async def keep(self) -> None:
         """Makes the connection, and again whenever it is lost. Runs until it is cancelled.
@@ -86,7 +86,7 @@ class Connection:
                 finally:
                     if self._client is not None:
                         seen = time.monotonic()
-                    self._passed += _bytes(client)
+                    self._passed = _more(self._passed, client)
                     self._client = None
                     leaving.add(asyncio.create_task(_leave(client)))
                 leaving = {task for task in leaving if not task.done()}
@@ -163,9 +163,8 @@ def _responding(answer: Callable[[bytes], Awaitable[bytes]]) -> Callable[[Msg], 
     return take
 
 
-def _bytes(client: Client | None) -> Counter[str]:
-    stats = client.stats if client is not None else {"out_bytes": 0, "in_bytes": 0}
-    return Counter(bytes_sent=stats["out_bytes"], bytes_received=stats["in_bytes"])
+def _more(passed: Traffic, client: Client) -> Traffic:
+    return Traffic(passed.sent + client.stats["out_bytes"], passed.received + client.stats["in_bytes"])
 
 
 def _raise_if_cancelled() -> None:
@@ -187,6 +186,10 @@ class NatsGuestLine:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._under_way: deque[asyncio.Task[bool]] = deque()
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._connection.traffic
 
     async def hello(self, data: bytes) -> bytes | None:
         return await self._connection.request("hello", data)
@@ -222,6 +225,10 @@ class NatsHostLine:
     def __init__(self, connection: Connection, stream_bytes: int) -> None:
         self._connection, self._stream_bytes = connection, stream_bytes
         self._reading: dict[str, tuple[Any, str, int]] = {}  # subscription, the stream's identity, the last number read
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._connection.traffic
 
     async def fetch(self, guest: str, stream: str, sequence: int) -> Post | None:
         try:

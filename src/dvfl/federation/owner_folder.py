@@ -169,6 +169,8 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    with suppress(OSError):  # where the system tells: killed, and whoever started it has not looked yet
+        return not Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].lstrip().startswith("Z")
     return True
 
 

@@ -3,9 +3,8 @@
 import asyncio
 import secrets
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -47,11 +46,18 @@ from dvfl.federation.settings import (
 from dvfl.federation.storage import DiskStorage
 from dvfl.federation.surroundings import Here
 from dvfl.federation.table import open_table
-from dvfl.federation.tasks import end, together
+from dvfl.federation.tasks import together
 from dvfl.files import write_json, writing
 
 RESULT = "result.json"
 _BROKER_S = 0.2  # between two looks at the broker
+
+
+@dataclass
+class Told:
+    """What a process says of itself, which becomes another thing with every stage."""
+
+    status: Callable[[], dict[str, Any]]
 
 
 def run_guest(folder: Path) -> None:
@@ -70,7 +76,7 @@ def run_guest(folder: Path) -> None:
                 await alignment.serve(lines)
                 works = [alignment.slots()]
                 if not alignment.done:
-                    works.append(report(folder, lambda: _aligning_status(party.party, "guest", connections)))
+                    works.append(report(folder, lambda: _early_status(party.party, "guest", "aligning", connections)))
                 await together(stop, *works)
             if stop.is_set():
                 return
@@ -158,8 +164,10 @@ def run_owner(folder: Path) -> None:
         connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
         lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
 
+        told = Told(lambda: _early_status(party.party, "owner", "starting", connections))
+
         async def align() -> None:
-            await _align(folder, federation, party, storage, lines, connections, here)
+            await _align(folder, federation, party, storage, lines, connections, here, told)
 
         async def work(stop: asyncio.Event) -> None:
             if federation.alignment.way != "given" and Aligned.read(folder) is None:
@@ -173,11 +181,12 @@ def run_owner(folder: Path) -> None:
                     with writing(folder / RESULT):
                         write_json(folder / RESULT, result(owner, party.about, owner.seconds()))
 
-            service = OwnerService(owner, lines, here, finished)
-            await together(stop, service.run(stop), report(folder, lambda: _owner_status(owner, connections)))
+            told.status = lambda: _owner_status(owner, connections)
+            await together(stop, OwnerService(owner, lines, here, finished).run(stop))
 
         async def serve(stop: asyncio.Event) -> None:
-            await together(stop, work(stop), *(connection.keep() for connection in connections.values()))
+            keeping = [connection.keep() for connection in connections.values()]
+            await together(stop, work(stop), report(folder, lambda: told.status()), *keeping)
 
         run(serve)
 
@@ -193,11 +202,14 @@ def run_align(folder: Path, shown: Callable[[Progress], None]) -> Aligned:
         connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
         lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
 
+        told = Told(lambda: _early_status(party.party, "owner", "starting", connections))
+
         async def align() -> None:
-            done.append(await _align(folder, federation, party, storage, lines, connections, here, shown))
+            done.append(await _align(folder, federation, party, storage, lines, connections, here, told, shown))
 
         async def serve(stop: asyncio.Event) -> None:
-            await together(stop, align(), *(connection.keep() for connection in connections.values()))
+            keeping = [connection.keep() for connection in connections.values()]
+            await together(stop, align(), report(folder, lambda: told.status()), *keeping)
 
         run(serve)
     if not done:
@@ -213,6 +225,7 @@ async def _align(
     lines: dict[str, NatsOwnerLine],
     connections: dict[str, Connection],
     here: Here,
+    told: Told,
     shown: Callable[[Progress], None] | None = None,
 ) -> Aligned:
     alignment = await here.work(partial(OwnerAlignment, folder, federation, party, storage))
@@ -222,14 +235,16 @@ async def _align(
         if shown is not None:
             shown(alignment.progress)
         done, total = alignment.progress
-        return {**_aligning_status(party.party, "owner", connections), "aligned": done, "to_align": total, **counts}
+        return {
+            **_early_status(party.party, "owner", "aligning", connections),
+            "aligned": done,
+            "to_align": total,
+            **counts,
+        }
 
-    telling = asyncio.create_task(report(folder, status))
-    try:
-        own = identity(folder, party.party, "owner", federation.name)
-        return await alignment.run(own, lines, here, drop=Dropped(counts, say), log=say)
-    finally:
-        await end([telling])
+    told.status = status
+    own = identity(folder, party.party, "owner", federation.name)
+    return await alignment.run(own, lines, here, drop=Dropped(counts, say), log=say)
 
 
 def _owner_files(folder: Path) -> tuple[Federation, OwnerFile, Ed25519PrivateKey]:
@@ -309,7 +324,7 @@ def _guest_status(guest: GuestParty, lines: dict[str, Connection]) -> dict[str, 
         "state": guest.state,
         "epoch": guest.epoch,
         "epochs": guest.signed.plan.guest_epochs if guest.signed else 0,
-        "loss": guest.losses[-1] if guest.losses else None,
+        "loss": guest.loss,
         "restarts": guest.restarts,
         "connected": sum(line.client is not None for line in lines.values()),
         **guest.counts,
@@ -355,12 +370,12 @@ def _progress(owner: OwnerParty) -> str:
     return f"guests in epoch {epoch} of {plan.guest_epochs}, hosts at step {steps} of {plan.host_steps}"
 
 
-def _aligning_status(party: str, role: str, lines: dict[str, Connection]) -> dict[str, Any]:
+def _early_status(party: str, role: str, state: str, lines: dict[str, Connection]) -> dict[str, Any]:
     connected = sum(line.client is not None for line in lines.values())
-    return {"party": party, "role": role, "state": "aligning", "connected": connected, **_traffic(lines.values())}
+    return {"party": party, "role": role, "state": state, "connected": connected, **_traffic(lines.values())}
 
 
 def _traffic(connections: Iterable[Connection]) -> dict[str, int]:
     """Bytes of this process's messages."""
-    passed = sum((connection.traffic for connection in connections), Counter[str]())
-    return {name: passed[name] for name in ("bytes_sent", "bytes_received")}
+    passed = [connection.traffic for connection in connections]
+    return {"bytes_sent": sum(one.sent for one in passed), "bytes_received": sum(one.received for one in passed)}
