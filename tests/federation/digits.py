@@ -19,5 +19,5 @@ def make_digits(folder: Path, *, hosts: int = 2, guest_epochs: int = 4, host_epo
             text = text.replace(before, after)
         path.write_text(text)
     owner = folder / "owner" / "party.toml"
-    owner.write_text(owner.read_text().replace("epochs = 100", "epochs = 10"))
+    owner.write_text(owner.read_text().replace("epochs = 100", "epochs = 25"))
     return folder

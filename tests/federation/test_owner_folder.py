@@ -49,7 +49,7 @@ def says(folder: Path, **told: object) -> None:
 
 def test_how_far_a_run_is_through_all_its_phases(folder: Path) -> None:
     assert "no run has begun; owner does not run" in OwnerFolder(folder).how_far()
-    says(folder, state="aligning", epoch=3, epochs=7)
+    says(folder, state="aligning", aligned=3, to_align=7)
     assert OwnerFolder(folder).how_far() == "not trained yet: ids are being aligned, 3 of 7"
     owner, read = party(folder), OwnerFolder(folder)
     says(folder, progress="guests in epoch 1 of 3, hosts at step 2 of 12")
@@ -63,7 +63,7 @@ def test_how_far_a_run_is_through_all_its_phases(folder: Path) -> None:
     owner.train(now_ms=3)
     owner.save()
     read.refresh()
-    assert "epoch 1 of 10 of the head" in read.how_far()
+    assert "epoch 1 of 25 of the head" in read.how_far()
     assert read.saved is not None and read.saved.model is None
     while owner.state == "training":
         owner.train(now_ms=4)

@@ -15,7 +15,7 @@ from digits import make_digits
 
 from dvfl.cli.app import main
 from dvfl.federation.host_watch import VOUCHED_S
-from dvfl.federation.predicting import FederationPredictor, opened, predict
+from dvfl.federation.predicting import FederationPredictor, opened, predict, predict_all
 from dvfl.federation.supervisor import Supervisor
 
 PATIENCE_S = 120.0
@@ -173,6 +173,29 @@ def test_rows_that_came_later_are_predicted_once_they_are_aligned(practice: Supe
     found = predict(owner(practice), [like, "newcomer"])
     assert found["class"][0] == found["class"][1]
     assert (found["guest-1"] == "fresh").all()
+
+
+def test_a_guest_whose_rows_are_wrong_is_left_out_and_named(practice: Supervisor, tmp_path: Path) -> None:
+    again(practice)
+    ids = labelled(practice)["id"].tolist()[:128]
+    files = [practice.folder / "guest-2" / name for name in ("table.parquet", "test_table.parquet")]
+    for path in files:
+        shutil.copy2(path, tmp_path / path.name)
+        table = pd.read_parquet(path)
+        values = [name for name in table if name != "id"]
+        table[values] = 1 - table[values]  # as if its camera gave negatives
+        table.to_parquet(path, index=False)
+
+    def named() -> bool:
+        found, _ = asyncio.run(predict_all(owner(practice), ids, deadline_s=10.0))
+        assert all(one.answered for one in found)
+        parts = [one.guests["guest-2"] for one in found]
+        return all(part.suspected and part.state == "absent" for part in parts) and all(one.degraded for one in found)
+
+    until(named)
+    for path in files:
+        shutil.copy2(tmp_path / path.name, path)
+    again(practice)
 
 
 def test_a_guest_that_lost_its_disk_is_absent(practice: Supervisor, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_reading_every_row_keeps_the_table_out_of_memory(tmp_path: Path, monkeyp
     rows, width = 20_000, 1000  # 80 MB
     np.zeros((rows, width), np.float32).tofile(tmp_path / "prepared.f32")
     np.arange(rows, dtype=np.int32).tofile(tmp_path / "prepared.slots")
-    table = Table(tmp_path, rows, width, {})
+    table = Table(tmp_path, rows, width, {}, "")
     table.take(np.arange(50))
     before = int(RESIDENT.read_text().split()[1])
     for batch in np.random.default_rng(0).permutation(rows).reshape(-1, 50):

@@ -133,7 +133,7 @@ class OwnerFolder:
         away = "" if status["up"] else f"; {self.party.party} does not run, start dvfl owner"
         if self.saved is None:
             aligning = status.get("state") == "aligning"
-            done = f", {status['epoch']} of {status['epochs']}" if aligning and "epochs" in status else ""
+            done = f", {status['aligned']} of {status['to_align']}" if aligning and "to_align" in status else ""
             return f"not trained yet: {'ids are being aligned' + done if aligning else 'no run has begun'}{away}"
         if self.saved.state == "phase 1":
             told = status.get("progress", "guests and hosts train")
