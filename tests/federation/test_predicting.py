@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from subject import Size
 from trouble import until_done
 from world import World, _OwnerLine, plan_key, simulate
 
@@ -311,6 +312,20 @@ def test_a_host_that_froze_anew_with_other_weights_counts_as_missing() -> None:
         assert world.parties["host-2"].frozen
         found, _ = await timed(predictor)
         assert all(one.hosts == {"host-1": True, "host-2": False} and one.answered for one in found)
+
+    told(story)
+
+
+def test_losses_of_guests_move_while_they_train() -> None:
+    async def story() -> None:
+        world = World(0, size=Size(guest_epochs=40))
+        for name in world.names:
+            world.start(name)
+        predictor, seen = predicting(world), set()
+        while world.parties.get("guest-1") is None or not world.parties["guest-1"].trained:
+            seen.add(predictor.status()["guests"]["guest-1"]["loss"])
+            await asyncio.sleep(0.1)
+        assert len(seen - {None}) >= 5
 
     told(story)
 
