@@ -52,7 +52,7 @@ class OwnerTraining:
 
     def __init__(self, plan: Plan, settings: OwnerSettings, labels: Labels, joint: Tensor, heard: list[bool]) -> None:
         self._settings, self._seed = settings, plan.seed
-        widths = (plan.sizes.host_latent,) * len(plan.hosts)
+        widths = (plan.host_width,) * len(plan.hosts)
         classes = len(labels.classes or ())
         supervision = owner_supervision(
             plan.sizes, len(widths), sum(widths), classes, settings.head, settings.smoothing
