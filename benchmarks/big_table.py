@@ -125,6 +125,7 @@ def planned(table: Rows) -> Plan:
         guest_schedule="constant",
         host_schedule="constant",
         guest_objective="reconstruction",
+        host_model="autoencoder",
         host_objective="reconstruction",
         temperature=0.5,
         guest_noise=0.2,

@@ -70,6 +70,7 @@ def training_plan(guests: list[str], hosts: list[str], size: Size, **change: Any
         "w_h": 6,
         "guest_hidden": None,
         "guest_objective": "reconstruction",
+        "host_model": "autoencoder",
         "host_objective": "reconstruction",
         "temperature": 0.5,
         "batch": size.batch,

@@ -77,6 +77,7 @@ class Processes:
     def __init__(self, folder: Path, disks: dict[str, SmallDisk]) -> None:
         self._folder, self._disks = folder, disks
         self._running: dict[str, tuple[subprocess.Popen[str], TextIO]] = {}
+        self._stopped: set[str] = set()
 
     def start(self, *parties: str) -> None:
         for party in parties:
@@ -100,6 +101,14 @@ class Processes:
     def signal(self, sign: signal.Signals, *parties: str) -> None:
         for party in parties:
             self._running[party][0].send_signal(sign)
+
+    def stopped_at(self, epochs: int, states: dict[str, Path]) -> bool:
+        """Stops each of these as soon as it has trained for so long: one that waited for a slow other would be done."""
+        for party in states.keys() - self._stopped:
+            if epoch(states[party]) >= epochs:
+                self.signal(signal.SIGSTOP, party)
+                self._stopped.add(party)
+        return self._stopped >= states.keys()
 
     def step(self, party: str) -> None:
         """Lets one that is stopped go on for a moment."""
@@ -168,8 +177,7 @@ def run(practice: Path) -> Iterator[Run]:
         run = Run()
         try:
             parties.start("owner", *BROKEN)
-            parties.until(lambda: min(epoch(filled.root), epoch(locked.root)) >= 2)
-            parties.signal(signal.SIGSTOP, *GUESTS)  # so that their training is not over before all is arranged
+            parties.until(lambda: parties.stopped_at(2, {name: states[name] for name in GUESTS}))
             host.fill()
             push_until(folder, lambda: parties.dead("host-1"))
             run.ended = parties.ended("host-1")

@@ -80,7 +80,8 @@ def swept(host: HostParty, *guests: str) -> HostParty:
 
 def frozen(**options: Any) -> HostParty:
     host = swept(made(**options))
-    host.train(host.allowed(now_ms=1))
+    if steps := host.allowed(now_ms=1):
+        host.train(steps)
     host.settle(now_ms=1)
     assert host.frozen
     return host
@@ -303,7 +304,37 @@ def test_a_host_that_learns_by_simclr_freezes_like_any_other(heard: int) -> None
     assert isinstance(answer, Chunk) and np.isfinite(answer.values).all()
 
 
+def test_a_host_that_concatenates_passes_on_what_it_holds_without_a_step() -> None:
+    host = frozen(plan=made_plan(host_model="concatenate"))
+    answer = host.collect(Collect(PLAN.run, host.frozen, 0))
+    assert host.steps == 0 and isinstance(answer, Chunk)
+    assert answer.values.shape[1] == 4 * len(host.guests) and (answer.values == 2.0).all()
+
+
+def test_in_concatenated_encodings_a_guest_whose_sweep_never_came_is_zero() -> None:
+    host = made(plan=made_plan(host_model="concatenate"))
+    write(host, message("guest-2"))
+    swept(host, "guest-1")
+    host.settle(now_ms=1)
+    assert not host.frozen
+    host.settle(now_ms=10**9)
+    answer = host.collect(Collect(PLAN.run, host.frozen, 0))
+    assert isinstance(answer, Chunk)
+    assert (answer.values[:, :4] == 2.0).all() and not answer.values[:, 4:].any()
+
+
 # Restarts.
+
+
+def test_a_host_that_concatenates_gives_the_same_after_a_restart() -> None:
+    disk, plan = MemoryStorage(), made_plan(host_model="concatenate")
+    before = frozen(storage=disk, plan=plan)
+    after = opened(disk)
+    assert after.frozen == before.frozen
+    ask = Collect(PLAN.run, before.frozen, 0)
+    one, other = before.collect(ask), after.collect(ask)
+    assert isinstance(one, Chunk) and isinstance(other, Chunk)
+    np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_it_goes_on_where_it_saved() -> None:

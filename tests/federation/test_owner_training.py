@@ -63,3 +63,23 @@ def test_a_head_comes_back_from_a_checkpoint(classes: tuple[str, ...] | None) ->
     joint, present = torch.randn(5, 12), torch.tensor([[True, False]] * 5)
     assert torch.equal(again.outputs(joint, present), head.outputs(joint, present))
     assert (again.classes, again.hidden, again.temperature) == (head.classes, (7,), head.temperature)
+
+
+def test_where_hosts_concatenate_the_owner_learns_to_do_without_a_guest() -> None:
+    """The first guest's encodings tell the class better than the second's, far from zero."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=600)
+    clear, weak = (rng.normal(size=(600, 4)) * spread + 3 * y[:, None] + 5 for spread in (0.5, 1.5))
+    joint = torch.from_numpy(np.tile(np.concatenate([clear, weak], 1), 2).astype(np.float32))
+    without_first = joint.clone()
+    without_first[:, [0, 1, 2, 3, 8, 9, 10, 11]] = 0.0
+
+    def accuracy(hiding: float) -> float:
+        plan = training_plan(
+            ["guest-1", "guest-2"], ["host-1", "host-2"], Size(), host_model="concatenate", guest_dropout=hiding
+        )
+        labels = Labels(np.arange(600, dtype=np.int32), y, CLASSES)
+        training = trained(OwnerTraining(plan, OwnerSettings(epochs=20), labels, joint[None], [True, True]))
+        return float((training.predict(without_first).argmax(1).numpy() == y).mean())
+
+    assert accuracy(0.3) > 0.9 > accuracy(0.0)

@@ -30,6 +30,7 @@ PLAN = Plan(
     w_h=12,
     guest_hidden=None,
     guest_objective="reconstruction",
+    host_model="autoencoder",
     host_objective="simclr",
     temperature=0.5,
     batch=64,
@@ -92,7 +93,7 @@ def test_the_hash_does_not_depend_on_the_order_of_fields() -> None:
 
 def test_the_hash_is_that_of_sorted_json_without_spaces() -> None:
     # Other versions must find the same hash; a change of this number is a change of the protocol.
-    assert PLAN.hash == "d42d00ab7214d7e036764d566803eb31c2b7a1053a228ec1176bdda1c83ddd2a"
+    assert PLAN.hash == "26c887024861358112179eba7cb7fc8cae0d3d7abb2482d0ba8875ed0c7c4e0d"
 
 
 def test_a_whole_number_of_seconds_makes_the_same_plan() -> None:
@@ -120,9 +121,11 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
             "quorum_guests": 2,
         },
         **{"guest_objective": "simclr", "host_objective": "reconstruction", "temperature": 0.7},
+        "host_model": "concatenate",
     }
     other = others[name] if name in others else getattr(PLAN, name) - 1
-    assert replace(PLAN, **{name: other}).hash != PLAN.hash
+    plan = replace(PLAN, host_objective="reconstruction", partial=0) if name == "host_model" else PLAN
+    assert replace(plan, **{name: other}).hash != plan.hash
     plain = PLAN.to_dict()
     del plain[name]
     with pytest.raises(UserError, match=f"plan: .*{name}"):
@@ -170,6 +173,8 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
         ("guest_schedule", "linear", "guest_schedule: 'linear'; constant or cosine is right"),
         ("guest_noise", 1.0, "guest_noise: 1.0"),
         ("host_objective", "clr", "host_objective: 'clr'; reconstruction or simclr is right"),
+        ("host_model", "sum", "host_model: 'sum'; autoencoder or concatenate is right"),
+        ("host_model", "concatenate", "host_objective: 'simclr'; with hosts that concatenate"),
         ("batch", 1, "batch: 1; with SimCLR"),
         ("temperature", 0.01, "temperature: 0.01"),
         ("guest_dropout", -0.1, "guest_dropout: -0.1"),

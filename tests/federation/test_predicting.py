@@ -110,10 +110,12 @@ def collected(world: World) -> np.ndarray:
 
 
 @pytest.mark.parametrize("holds", [False, True])
-@pytest.mark.parametrize("partial", [0, 2])
-def test_with_everybody_there_it_is_what_the_head_makes_of_the_collected_encodings(partial: int, holds: bool) -> None:
+@pytest.mark.parametrize("change", [{"partial": 0}, {"partial": 2}, {"host_model": "concatenate"}], ids=str)
+def test_with_everybody_there_it_is_what_the_head_makes_of_the_collected_encodings(
+    change: dict[str, Any], holds: bool
+) -> None:
     async def story() -> None:
-        world, predictor = await trained(holds=holds, partial=partial)
+        world, predictor = await trained(holds=holds, **change)
         found, seconds = await timed(predictor)
         assert seconds < 2.0
         made = np.array([list(one.probabilities.values()) for one in found])

@@ -43,6 +43,17 @@ def test_a_quiet_federation_finishes() -> None:
     assert all(world.parties[name].counts["messages_dropped"] == 0 for name in world.names)
 
 
+def test_hosts_that_concatenate_serve_an_owner_as_well() -> None:
+    async def story() -> World:
+        world = started(host_model="concatenate")
+        await until_done(world)
+        return world
+
+    world = simulate(story)
+    check(world)
+    assert world.parties["owner"].score > 90
+
+
 @pytest.mark.parametrize("seed", [0, 5, 17, 27])
 def test_the_same_seed_gives_the_same_history(seed: int) -> None:
     assert history(run(seed)) == history(run(seed))

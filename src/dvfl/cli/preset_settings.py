@@ -18,7 +18,6 @@ from dvfl.strategies.presets import preset as preset_of
 from dvfl.strategies.settings import Settings
 
 _RULE = "table"  # of sizes, for data that are not the paper's
-_FEW_HOST_EPOCHS, _FEW_HOST_WIDTH = 10, 512  # of hosts after guests that learn by SimCLR (docs/tuning.md)
 _SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks
 
 
@@ -54,19 +53,13 @@ def widths_of(preset: str, rule: str) -> Widths:
 def for_real_parties(s: Settings, preset: str) -> Settings:
     """What real parties can do of a preset, which by `tuned` can do without some of them (docs/prediction.md).
 
-    Of one for few labels: guests do not know which rows are labelled, so there are no copies of those, and the owner
-    goes through its rows as often as it would have met them with copies. Hosts learn: one that passes on all it has
-    would be no host.
+    Guests do not know which rows are labelled, so there are no copies of those where labels are few, and the owner goes
+    through its rows as often as it would have met them with copies. Where labels lack guests, hosts learn.
     """
     if s.copies:
-        s = replace(
-            s,
-            copies=0,
-            owner_epochs=s.owner_epochs * (1 + s.copies),
-            host_model="autoencoder",
-            host_epochs=_FEW_HOST_EPOCHS,
-            w_h=_FEW_HOST_WIDTH,
-        )
+        s = replace(s, copies=0, owner_epochs=s.owner_epochs * (1 + s.copies))
+    else:
+        s = replace(s, host_model="autoencoder")
     if preset == "paper":
         return s
     ready = for_absence(s)
@@ -93,6 +86,7 @@ def training_of(s: Settings, seed: int, rule: str) -> Training:
         s.w_h,
         s.guest_hidden,
         s.guest_objective,
+        s.host_model,
         s.host_objective,
         s.temperature,
         s.partial,

@@ -33,7 +33,7 @@ class Gathered(NamedTuple):
 
 def rows_at_once(plan: Plan) -> int:
     """Slots of a request, so that its answers fit into messages."""
-    numbers = max(plan.sizes.host_latent + 2 * len(plan.guests), *plan.sizes.guest_latent)
+    numbers = max(plan.host_width + 2 * len(plan.guests), *plan.sizes.guest_latent)
     return max(1, min(PART, _BYTES // (4 * numbers + 4)))
 
 

@@ -39,14 +39,14 @@ class CollectedRows:
 
 def read_collected(stored: Stored, plan: Plan, hosts: dict[str, str]) -> dict[str, CollectedRows]:
     """Of these hosts, given with their hashes, those whose chunks are all there; nobody's where they are too many."""
-    if 4 * plan.sizes.host_latent * plan.all_slots * len(hosts) > IN_MEMORY:
+    if 4 * plan.host_width * plan.all_slots * len(hosts) > IN_MEMORY:
         return {}
     found = {host: _read(stored, plan, host, frozen) for host, frozen in hosts.items()}
     return {host: rows for host, rows in found.items() if rows is not None}
 
 
 def _read(stored: Stored, plan: Plan, host: str, frozen: str) -> CollectedRows | None:
-    values = np.zeros((plan.all_slots, plan.sizes.host_latent), np.float32)
+    values = np.zeros((plan.all_slots, plan.host_width), np.float32)
     present, first, number = np.zeros((plan.all_slots, len(plan.guests)), bool), 0, 0
     while first < plan.all_slots:
         try:

@@ -21,7 +21,7 @@ def check_answer(model: Model, host: str, asked: Predict, answer: Predicted) -> 
     if (answer.host, answer.run, answer.frozen) != right or not np.array_equal(answer.slots, asked.slots):
         raise BadMessage("not the answer to what was asked")
     shapes = answer.values.shape[1], answer.states.shape[1]
-    if shapes != (model.plan.sizes.host_latent, len(model.plan.guests)):
+    if shapes != (model.plan.host_width, len(model.plan.guests)):
         raise BadMessage("encodings of another width, or of other guests")
 
 
@@ -32,7 +32,7 @@ def combined(
     plan = model.plan
     wanted = np.unique(slots[slots >= 0])
     count, hosts, guests = len(wanted), len(plan.hosts), len(plan.guests)
-    joint = np.zeros((count, hosts, plan.sizes.host_latent), np.float32)
+    joint = np.zeros((count, hosts, plan.host_width), np.float32)
     answered = np.zeros((count, hosts), bool)
     worth, ages = np.zeros((count, hosts, guests), np.uint8), np.zeros((count, hosts, guests), np.float32)
     for number, host in enumerate(plan.hosts):

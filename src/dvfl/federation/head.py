@@ -54,7 +54,7 @@ class Head:
 def read_head(plan: Plan, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Head:
     """Takes back what `tensors` and `values` gave, and the owner's parameters."""
     classes, hidden = (None if values[name] is None else tuple(values[name]) for name in ("classes", "hidden"))
-    widths = (plan.sizes.host_latent,) * len(plan.hosts)
+    widths = (plan.host_width,) * len(plan.hosts)
     supervision = owner_supervision(plan.sizes, len(widths), sum(widths), len(classes or ()), hidden)
     owner = Owner(supervision, widths, tensors["parameters"], Sgd(0.0))  # it learns no more
     numbers = (values[name] for name in ("target_centre", "target_spread", "temperature"))

@@ -327,7 +327,7 @@ class HostParty:
             "plan": self.signed.text() if self.signed else "",
             "guests": {name: {**vars(known), "swept": sorted(known.swept)} for name, known in self.guests.items()},
         }
-        self._storage.save(Checkpoint(self._training.host.learner.state() if self._training else {}, values))
+        self._storage.save(Checkpoint(self._training.state() if self._training else {}, values))
 
     def close(self) -> None:
         """Leaves in good order, after saving."""
@@ -399,7 +399,7 @@ class HostParty:
             return
         self.signed = read_plan(values["plan"], self._owner_key)
         self._training = HostTraining(self.name, self.signed.plan, self._storage, fresh=False)
-        self._training.host.learner.restore(saved.tensors)
+        self._training.restore(saved.tensors)
         for guest in self._training.torn:
             known = self.guests[guest]
             known.refill, known.swept = True, set()

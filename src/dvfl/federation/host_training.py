@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dvfl.federation.plan import Plan
 from dvfl.federation.storage import Storage
 from dvfl.federation.wire import BadMessage, Encodings
 from dvfl.parties.augmentation import TableCopies, table_copies
 from dvfl.parties.hiding import left, shown
-from dvfl.parties.host import Host
+from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.networks import host_objective
 from dvfl.parties.objectives import temperature_of
 from dvfl.parties.randomness import PATTERNS, numpy_generator, torch_generator
@@ -30,11 +31,7 @@ class HostTraining:
     def __init__(self, name: str, plan: Plan, storage: Storage, *, fresh: bool) -> None:
         self._plan, self._name = plan, name
         latents, number = plan.sizes.guest_latent, plan.hosts.index(name)
-        objective = host_objective(
-            plan.sizes, sum(latents), temperature=temperature_of(plan.host_objective, plan.temperature)
-        )
-        parameters = Host.init(objective, latents, torch_generator(plan.seed, "host", number))[None]
-        self.host = Host(objective, latents, parameters, plan.host_rule)
+        self.host = _host(plan, number)
         self.torn: list[str] = []  # guests whose table did not outlive the last process
         registers = []
         for guest, latent in zip(plan.guests, latents, strict=True):
@@ -46,7 +43,7 @@ class HostTraining:
                 registers[-1].void()
         self.table = HostTable(registers)
         self._numbers = {guest.name: number for number, guest in enumerate(plan.guests)}
-        self._rows = CHUNK // (4 * plan.sizes.host_latent + len(latents))
+        self._rows = max(1, CHUNK // (4 * plan.host_width + len(latents)))
 
     def register(self, guest: str) -> RowRegister:
         return self.table.registers[self._numbers[guest]]
@@ -62,7 +59,8 @@ class HostTraining:
     @torch.no_grad()
     def steps(self, first: int, count: int) -> float:
         """Trains from step `first` on; the mean loss."""
-        plan = self._plan
+        plan, host = self._plan, self.host
+        assert isinstance(host, Host)
         rate = rates(plan.host_schedule, plan.host_rule.rate, first, count, plan.host_steps)
         total = 0.0
         for number in range(count):
@@ -75,10 +73,10 @@ class HostTraining:
                 dropped = torch.from_numpy(marks)
             heard = None if present.all() else torch.from_numpy(present)
             x, copies = torch.from_numpy(b), None
-            if self.host.objective.copies > 1:
+            if host.objective.copies > 1:
                 picks = torch.from_numpy(draw.integers(PATTERNS, size=(1, 2 * plan.batch)))
-                copies = self._copies.copies(x, picks, None if heard is None else self.host.absence.columns(heard))
-            loss = self.host.step(x, float(rate[number]), present=heard, dropped=dropped, copies=copies)
+                copies = self._copies.copies(x, picks, None if heard is None else host.absence.columns(heard))
+            loss = host.step(x, float(rate[number]), present=heard, dropped=dropped, copies=copies)
             total += float(loss)
         return total / count
 
@@ -114,4 +112,25 @@ class HostTraining:
 
     def hash(self, made_of: Any) -> str:
         """Of its weights and what its tables are made of: which model makes its encodings."""
-        return hashlib.sha256(self.host.learner.parameters.numpy().tobytes() + repr(made_of).encode()).hexdigest()
+        weights = self.host.learner.parameters.numpy().tobytes() if isinstance(self.host, Host) else b""
+        return hashlib.sha256(weights + repr(made_of).encode()).hexdigest()
+
+    def state(self) -> dict[str, Tensor]:
+        """What a restart needs beside the tables."""
+        return self.host.learner.state() if isinstance(self.host, Host) else {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Takes back what `state` gave."""
+        if isinstance(self.host, Host):
+            self.host.learner.restore(state)
+
+
+def _host(plan: Plan, number: int) -> Host | ConcatenatingHost:
+    latents = plan.sizes.guest_latent
+    if plan.host_model == "concatenate":
+        return ConcatenatingHost(latents, torch.device("cpu"))
+    objective = host_objective(
+        plan.sizes, sum(latents), temperature=temperature_of(plan.host_objective, plan.temperature)
+    )
+    parameters = Host.init(objective, latents, torch_generator(plan.seed, "host", number))[None]
+    return Host(objective, latents, parameters, plan.host_rule)

@@ -257,7 +257,7 @@ class OwnerParty:
 
     def _fits(self, host: str, known: Collected, chunk: Chunk) -> bool:
         """Whether a chunk is what was asked for."""
-        width = self.plan.sizes.host_latent
+        width = self.plan.host_width
         right = (chunk.host, chunk.run, chunk.frozen) == (host, self.plan.run, known.frozen)
         fits = chunk.values.shape[1] == width and chunk.first + len(chunk.values) <= self.plan.all_slots
         return right and fits and chunk.chunk < known.chunks and chunk.pass_number < known.passes
@@ -282,7 +282,7 @@ class OwnerParty:
 
     def _joint(self, labels: Labels, hosts: list[str], pass_number: int = 0) -> Tensor:
         """One pass's encodings of labelled slots by these hosts, zeros for the others: (rows, all hosts' widths)."""
-        width = self.plan.sizes.host_latent
+        width = self.plan.host_width
         joint = np.zeros((len(labels.slots), len(self.plan.hosts), width), np.float32)
         order = np.argsort(labels.slots)
         slots = labels.slots[order]

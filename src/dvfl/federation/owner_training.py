@@ -60,7 +60,7 @@ class OwnerTraining:
 
     def __init__(self, plan: Plan, settings: OwnerSettings, labels: Labels, joint: Tensor, heard: list[bool]) -> None:
         self._settings, self._seed, self._classes = settings, plan.seed, labels.classes
-        widths = (plan.sizes.host_latent,) * len(plan.hosts)
+        widths = (plan.host_width,) * len(plan.hosts)
         classes = len(labels.classes or ())
         supervision = owner_supervision(
             plan.sizes, len(widths), sum(widths), classes, settings.head, settings.smoothing
@@ -87,7 +87,9 @@ class OwnerTraining:
                 self.spread = widened(self.centre, self.spread, joint[1:, train].flatten(0, 1))
         self._joint = (joint - self.centre) / self.spread
         self._first = numpy_generator(plan.seed, "owner passes").integers(len(joint), size=rows)
-        self._hosts = len(widths)
+        self._hosts, self._latents, self._hiding = len(widths), plan.sizes.guest_latent, 0.0
+        if plan.host_model == "concatenate":  # no host learns to do without a guest
+            self._hiding = plan.guest_dropout
         self._heard = None if all(heard) else torch.tensor(heard)[None, None]
         guess = self.owner.supervision.guess(self._y[self._held][None]) if held else torch.zeros(1)
         self.stopping = EarlyStopping([self.owner.learner], guess, settings.patience)
@@ -114,11 +116,9 @@ class OwnerTraining:
         for t, rows in enumerate(order):
             keep = self._masks[picks[t]][None] if s.dropout else None
             present = self._present(batch, hidden)
-            total += float(
-                self.owner.step(
-                    self._joint[passes[t], rows][None], self._y[rows][None], float(rate[t]), present=present, keep=keep
-                )
-            )
+            x = self._without_some(self._joint[passes[t], rows], hidden)
+            loss = self.owner.step(x[None], self._y[rows][None], float(rate[t]), present=present, keep=keep)
+            total += float(loss)
         self.epoch, self.loss = self.epoch + 1, total / count
         if len(self._held):
             output = self.owner.predict(self._joint[0, self._held][None], self._present(len(self._held)))
@@ -156,6 +156,15 @@ class OwnerTraining:
     def _masks(self) -> Tensor:
         keep = 1 - self._settings.dropout
         return patterns(_MASKS, self._joint.shape[2], keep, self._seed, "owner-dropout") / keep
+
+    def _without_some(self, x: Tensor, hidden: np.random.Generator) -> Tensor:
+        """Rows in which some guests are hidden: zero before the standardisation, as hosts would give them."""
+        if not self._hiding:
+            return x
+        gone = hidden.random((len(x), len(self._latents))) < self._hiding
+        gone[gone.all(1)] = False
+        columns = torch.from_numpy(np.tile(gone.repeat(self._latents, 1), self._hosts))
+        return torch.where(columns, -self.centre / self.spread, x)
 
     def _present(self, rows: int, hidden: np.random.Generator | None = None) -> Tensor | None:
         """Who counts, row by row; None where all hosts do."""

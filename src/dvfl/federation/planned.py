@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 from dvfl.errors import UserError
 from dvfl.federation.fields import MAX_GUESTS, MAX_LENGTH, MAX_PLAN, check_name
 from dvfl.parties.contrastive import LEAST_TEMPERATURE
+from dvfl.parties.host import HostModel
 from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
@@ -43,6 +44,7 @@ class Plan:
     w_h: int | None
     guest_hidden: int | None  # width of each guest's hidden layer; None: the rule's
     guest_objective: ObjectiveName
+    host_model: HostModel  # concatenate: hosts learn nothing and pass on what they hold
     host_objective: ObjectiveName
     temperature: float  # of SimCLR
     batch: int
@@ -83,7 +85,12 @@ class Plan:
     @property
     def host_steps(self) -> int:
         """A host's budget."""
-        return self.host_epochs * self.host_iterations
+        return self.host_epochs * self.host_iterations if self.host_model == "autoencoder" else 0
+
+    @property
+    def host_width(self) -> int:
+        """Of a host's encodings."""
+        return self.sizes.host_latent if self.host_model == "autoencoder" else sum(self.sizes.guest_latent)
 
     @property
     def all_slots(self) -> int:
@@ -257,6 +264,7 @@ def _check_training(plan: Plan) -> None:
     for kind, names in (
         (Schedule, ("guest_schedule", "host_schedule")),
         (ObjectiveName, ("guest_objective", "host_objective")),
+        (HostModel, ("host_model",)),
     ):
         for name in names:
             if getattr(plan, name) not in get_args(kind):
@@ -279,13 +287,19 @@ def _check_reach(plan: Plan) -> None:
         _wrong("period", plan.period, f"at most guest_epochs ({plan.guest_epochs})")
     if "simclr" in (plan.guest_objective, plan.host_objective) and plan.batch < 2:
         _wrong("batch", plan.batch, "with SimCLR, which tells rows of a batch from each other, 2 at least")
+    if plan.host_model == "concatenate" and plan.host_objective != "reconstruction":
+        _wrong(
+            "host_objective", plan.host_objective, "with hosts that concatenate, which learn nothing, reconstruction"
+        )
     if plan.partial and not plan.guest_dropout:
         _wrong("partial", plan.partial, "with guest_dropout = 0, which hides nobody, 0")
+    if plan.partial and plan.host_model == "concatenate":
+        _wrong("partial", plan.partial, "with hosts that concatenate, whose owner hides guests itself, 0")
     if plan.guest_objective == "simclr" and plan.guest_noise:
         _wrong("guest_noise", plan.guest_noise, "with SimCLR, whose guests reconstruct no values, 0")
     if plan.all_slots > _MOST:
         _wrong("slots and encode_slots", plan.all_slots, f"at most {_MOST} together")
-    widest = max(*plan.sizes.guest_latent, plan.sizes.host_latent)
+    widest = max(*plan.sizes.guest_latent, plan.host_width)
     if widest > MAX_LENGTH:
         _wrong("w_g or w_h", widest, f"encodings of at most {MAX_LENGTH} numbers")
     length, most = len(canonical(plan.to_dict())), MAX_PLAN - 512  # the signature and what else is around it

@@ -339,7 +339,7 @@ def _host_status(host: HostParty, connection: Connection, now_ms: int) -> dict[s
         ages = {name: (now_ms - g.arrived_ms) / 1000 if g.arrived_ms else None for name, g in host.guests.items()}
         status |= {
             "epoch": host.steps // plan.host_iterations,
-            "epochs": plan.host_epochs,
+            "epochs": plan.host_steps // plan.host_iterations,
             "loss": host.loss,
             "ages_s": ages,
         }

@@ -15,6 +15,7 @@ from dvfl.federation.messages import Role
 from dvfl.federation.owner_training import OwnerSettings
 from dvfl.federation.plan import Plan, PlannedGuest
 from dvfl.federation.planned import canonical
+from dvfl.parties.host import HostModel
 from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
@@ -76,6 +77,7 @@ class Training:
     w_h: int | None = None
     guest_hidden: int | None = None
     guest_objective: ObjectiveName = "reconstruction"
+    host_model: HostModel = "autoencoder"  # concatenate: hosts learn nothing and pass on what they hold
     host_objective: ObjectiveName = "reconstruction"
     temperature: float = 0.5
     partial: int = 0
@@ -169,6 +171,7 @@ class Federation:
             w_h=t.w_h,
             guest_hidden=t.guest_hidden,
             guest_objective=t.guest_objective,
+            host_model=t.host_model,
             host_objective=t.host_objective,
             temperature=t.temperature,
             batch=t.batch,

@@ -1,6 +1,7 @@
 """A host: it aggregates what guests pushed, fresh or stale, into one encoding, without labels."""
 
 import copy
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -8,6 +9,8 @@ from torch import Tensor
 from dvfl.parties.absence import Absence
 from dvfl.parties.learner import Learner, Rate, Rule
 from dvfl.parties.objectives import Objective
+
+HostModel = Literal["autoencoder", "concatenate"]
 
 
 class Host:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, TypeVar
 
+from dvfl.parties.host import HostModel
 from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
@@ -44,7 +45,7 @@ class Settings(_Plain):
     """One training of DVFL, or of FedOnce. The defaults are the paper's for MNIST (its appendix on hyperparameters)."""
 
     hosts: int = 4
-    host_model: Literal["autoencoder", "concatenate"] = "autoencoder"
+    host_model: HostModel = "autoencoder"
     guest_objective: ObjectiveName = "reconstruction"
     host_objective: ObjectiveName = "reconstruction"
     temperature: float = 0.5  # of SimCLR's similarities
