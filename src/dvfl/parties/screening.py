@@ -25,6 +25,7 @@ _USUAL = 0.99  # the quantile that brings different measures to one scale
 # and of what other guests leave over. Chosen so that no batch of 64 held-out training rows of MNIST in the file's order
 # goes beyond (docs/tuning.md).
 _IN_COMMON = (0.7, 1.9, 0.75)
+_PLAIN = 0.5  # a score that honest guests have often: what is below tells nothing of who is wrong
 _AT_ONCE = 100
 _LEAST = 64  # kept rows that guests must have in common to be compared
 
@@ -80,7 +81,7 @@ class Screen:
             if not wrong:
                 return sorted(found)
             rest = [_most(self.scores(sent, _without(there, guest))) for guest in wrong]
-            best = min(range(len(wrong)), key=lambda n: (max(1.0, rest[n]), -scores[wrong[n]]))
+            best = min(range(len(wrong)), key=lambda n: (max(_PLAIN, rest[n]), -scores[wrong[n]]))
             found.append(wrong[best])
             there = _without(there, wrong[best])
 
