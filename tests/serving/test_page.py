@@ -121,7 +121,7 @@ def test_the_form_answers_with_whom_it_rests_on(page: Any, clinic: Clinic) -> No
     assert "Degraded" in text and "2 of 4 guests fresh, 1 of 2 hosts" in text
     for part in ("registry: fresh", "laboratory: cached, 95 s old", "pharmacy: left out, looked corrupt"):
         assert part in text
-    assert "north: answered" in text and "south: no answer" in text
+    assert "north: counted" in text and "south: missing" in text
 
 
 @pytest.mark.parametrize("one", ["nobody", "<img src=x onerror=alert(1)>"])

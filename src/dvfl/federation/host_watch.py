@@ -73,15 +73,17 @@ class HostWatch:
             }
         return found
 
-    def guest(self, name: str) -> dict[str, Any]:
-        """The same of a guest, from what hosts say of it."""
+    def guest(self, name: str, epochs: int | None) -> dict[str, Any]:
+        """The same of a guest that trains for so many epochs, from what hosts say of it."""
         statuses = {host: seen.status for host, seen in self._seen.items() if seen.status is not None}
         told = {host: status.guests[name] for host, status in statuses.items() if name in status.guests}
         newest = max(told.values(), key=lambda one: (one.restarts, one.epoch, one.messages_sent), default=None)
         return {
             "up": any(one.up for host, one in told.items() if self.up(host)),
             "state": newest.state if newest else "never heard",
-            "epoch": newest.epoch if newest else 0,
+            # A sweep comes after the last epoch.
+            "epoch": min(newest.epoch, epochs or newest.epoch) if newest else 0,
+            "epochs": epochs,
             "loss": newest.loss if newest else None,
             "restarts": newest.restarts if newest else 0,
             "bytes_sent": newest.bytes_sent if newest else 0,

@@ -106,7 +106,10 @@ class FederationPredictor:
             "accuracy": None if model is None or model.head.classes is None else model.score,
             "owner": {"up": owner["up"], **{name: owner.get(name) for name in told}},
             "hosts": self._watch.hosts(),
-            "guests": {guest: self._watch.guest(guest) for guest in self.guests},
+            "guests": {
+                guest: self._watch.guest(guest, saved.signed.plan.guest_epochs if saved else None)
+                for guest in self.guests
+            },
             "time_s": self._here.now_ms() / 1000,
         }
 

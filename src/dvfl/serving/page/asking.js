@@ -63,7 +63,7 @@ function contributions(answer) {
     const how = part.suspected ? "left out, looked corrupt" : part.state === "cached" ? `cached, ${span(part.age_s)} old` : part.state;
     return html("li", { class: part.state }, `${name}: ${how}`);
   });
-  const hosts = Object.entries(answer.hosts).map(([name, up]) => html("li", { class: up ? "fresh" : "absent" }, `${name}: ${up ? "answered" : "no answer"}`));
+  const hosts = Object.entries(answer.hosts).map(([name, up]) => html("li", { class: up ? "fresh" : "absent" }, `${name}: ${up ? "counted" : "missing"}`));
   return [html("h3", {}, "Guests"), html("ul", { class: "chips" }, ...guests), html("h3", {}, "Hosts"), html("ul", { class: "chips" }, ...hosts)];
 }
 
