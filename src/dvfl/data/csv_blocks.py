@@ -3,8 +3,10 @@
 import gzip
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import RawIOBase
 from pathlib import Path
+from threading import Event
 from typing import IO, Any
 
 import numpy as np
@@ -24,6 +26,7 @@ MISSING = (
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
 TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
+_STOP_S = 1.0  # one that has read far ahead does not look any more
 _END = b"\n" * 16  # blank lines are no rows, unless a quoted value swallows them
 
 
@@ -89,17 +92,26 @@ def _floats(array: pa.Array) -> NDArray[np.float64]:
     return x
 
 
-def _reader(path: Path, suffix: str, text: list[str]) -> Any:
+@contextmanager
+def _reader(path: Path, suffix: str, text: list[str]) -> Iterator[Any]:
     """Arrow's reader of the file; it leaves the columns named in `text` as they are."""
-    return pacsv.open_csv(
-        _Text(path, suffix),
-        # One thread: it is as fast, takes less memory, and knows the numbers of rows.
-        read_options=pacsv.ReadOptions(block_size=BLOCK, use_threads=False),
-        parse_options=pacsv.ParseOptions(delimiter=SEPARATORS[suffix], newlines_in_values=True),
-        convert_options=pacsv.ConvertOptions(
-            column_types={name: pa.string() for name in text}, null_values=MISSING, strings_can_be_null=True
-        ),
-    )
+    file = _Text(path, suffix)
+    try:
+        with pacsv.open_csv(
+            file,
+            # One thread: it is as fast, takes less memory, and knows the numbers of rows.
+            read_options=pacsv.ReadOptions(block_size=BLOCK, use_threads=False),
+            parse_options=pacsv.ParseOptions(delimiter=SEPARATORS[suffix], newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(
+                column_types={name: pa.string() for name in text}, null_values=MISSING, strings_can_be_null=True
+            ),
+        ) as reader:
+            try:
+                yield reader
+            finally:
+                file.stop()
+    finally:
+        file.stop()
 
 
 def _in_words(error: str) -> str:
@@ -116,23 +128,35 @@ def _in_words(error: str) -> str:
 
 
 class _Text(RawIOBase):
-    """The file's bytes, unpacked; refuses what is not text, and ends in blank lines."""
+    """The file's bytes, unpacked; refuses what is not text, and ends in blank lines.
+
+    Arrow reads ahead on a thread of its own. One that is still at it when the interpreter ends aborts the process.
+    """
 
     def __init__(self, path: Path, suffix: str) -> None:
         self._file: IO[bytes] | gzip.GzipFile = gzip.GzipFile(path) if suffix.endswith(".gz") else path.open("rb")
         self._end = _END
+        self._stopped, self._over = False, Event()  # nobody will read any more
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer))
+        content = b"" if self._stopped else self._file.read(len(buffer))
         if b"\0" in content:
+            self._over.set()
             raise ValueError("it holds zero bytes, so it is not text")
-        if not content:
+        if not content and not self._stopped:
             content, self._end = self._end[: len(buffer)], self._end[len(buffer) :]
+        if not content:
+            self._over.set()
         buffer[: len(content)] = content
         return len(content)
+
+    def stop(self) -> None:
+        """Ends here, and waits a moment for whoever reads ahead to see it."""
+        self._stopped = True
+        self._over.wait(_STOP_S)
 
     def close(self) -> None:
         self._file.close()
