@@ -53,13 +53,13 @@ def widths_of(preset: str, rule: str) -> Widths:
 def for_real_parties(s: Settings, preset: str) -> Settings:
     """What real parties can do of a preset, which by `tuned` can do without some of them (docs/prediction.md).
 
-    Guests do not know which rows are labelled, so there are no copies of those where labels are few, and the owner goes
-    through its rows as often as it would have met them with copies. Where labels lack guests, hosts learn.
+    Where labels are few, learning to do without guests costs too much. Guests do not know which rows are labelled, so
+    there are no copies of those, and the owner goes through its rows as often as it would have met them with copies.
+    Where labels lack guests, hosts learn.
     """
     if s.copies:
-        s = replace(s, copies=0, owner_epochs=s.owner_epochs * (1 + s.copies))
-    else:
-        s = replace(s, host_model="autoencoder")
+        return replace(s, copies=0, owner_epochs=s.owner_epochs * (1 + s.copies))
+    s = replace(s, host_model="autoencoder")
     if preset == "paper":
         return s
     ready = for_absence(s)
