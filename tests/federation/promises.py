@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from world import World
 
-from dvfl.federation.host import GuestKnown
+from dvfl.federation.known_guests import GuestKnown
 from dvfl.federation.wire import Encodings, decode
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from world import MemoryStorage, World, plan_key, simulate
+from virtual_loop import simulate
+from world import MemoryStorage, World, plan_key
 
 from dvfl.errors import UserError
 from dvfl.federation.guest import Fenced, GuestParty

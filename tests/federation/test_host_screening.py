@@ -9,7 +9,8 @@ from subject import Size
 from test_answering import SLOTS, answering, unsaid
 from test_host import frozen
 from test_predicting import IDS, timed, trained
-from world import World, simulate
+from virtual_loop import simulate
+from world import World
 
 from dvfl.federation.answering import gathered
 from dvfl.federation.fields import ABSENT, CACHED, SUSPECTED

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from world import MemoryStorage, World, plan_key, simulate
+from virtual_loop import simulate
+from world import MemoryStorage, World, plan_key
 
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.guest import Fenced

@@ -10,7 +10,8 @@ import pytest
 import torch
 from subject import Size
 from trouble import until_done
-from world import World, _OwnerLine, plan_key, simulate
+from virtual_loop import simulate
+from world import World, _OwnerLine, plan_key
 
 from dvfl.federation.collected_rows import CollectedRows, read_collected
 from dvfl.federation.host_watch import VOUCHED_S

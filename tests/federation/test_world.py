@@ -9,7 +9,8 @@ import pytest
 from promises import check
 from recording import arrays_in
 from trouble import run, until_done
-from world import World, simulate
+from virtual_loop import simulate
+from world import World
 
 from dvfl.errors import RunFailed
 from dvfl.federation.wire import Ask, Refused, Welcome, decode

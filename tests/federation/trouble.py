@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 from promises import check_midway
 from subject import Size
-from world import World, simulate
+from virtual_loop import simulate
+from world import World
 
 from dvfl.federation import guest_service, guest_training, host_answers, host_service, host_training, owner_service
 

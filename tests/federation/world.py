@@ -5,18 +5,18 @@ Processes are killed without a word, links cut, brokers stopped and emptied; the
 
 import asyncio
 import copy
-import heapq
 import json
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from subject import Size, Table, rows_and_labels, training_plan
 from torch import Tensor
+from virtual_loop import Result
 
 from dvfl.federation.guest import Fenced, GuestParty
 from dvfl.federation.guest_service import GuestService
@@ -29,44 +29,10 @@ from dvfl.federation.owner_training import OwnerSettings
 from dvfl.federation.storage import Checkpoint, TableArrays
 from dvfl.parties.learner import Adam
 
-Result = TypeVar("Result")
 Answer = Callable[[bytes], Coroutine[Any, Any, bytes]]
 EPOCH_MS = 1_700_000_000_000  # what the wall clocks show when a world begins
 NO_TRAFFIC = Traffic(0, 0)  # nobody counts bytes here
 KEPT = 60  # messages that a guest's stream holds
-
-
-class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop on which nothing comes from outside, so its clock jumps to the next thing that is due."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-        self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
-        self._number = 0  # what is due at the same time runs in the order in which it was asked for
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        self._number += 1
-        heapq.heappush(self._due, (when, self._number, timer))
-        return timer
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        pass
-
-    def _run_once(self) -> None:
-        if not self._ready:
-            if not self._due:
-                raise RuntimeError("everybody waits and nothing is due: a deadlock")
-            self.now, _, timer = heapq.heappop(self._due)
-            self._ready.append(timer)
-        for _ in range(len(self._ready)):
-            handle = self._ready.popleft()
-            if not handle.cancelled():
-                handle._run()
 
 
 class MemoryStorage:
@@ -415,17 +381,3 @@ class _OwnerLine:
         self.world.to_hosts.append(data)
         way = lambda: self.world.carried("owner", self.host)  # noqa: E731
         return await self.world.exchanged(way, self.host, "owner.predict", data, within_s)
-
-
-def simulate(story: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Runs a story to its end on a clock of its own."""
-    loop = VirtualLoop()
-    try:
-        return loop.run_until_complete(story())
-    finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.close()

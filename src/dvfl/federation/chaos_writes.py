@@ -13,7 +13,7 @@ from nats.js.errors import NotFoundError
 from dvfl.errors import RunFailed
 from dvfl.federation.accounts import Site
 from dvfl.federation.broker import Broker, find_server
-from dvfl.federation.host import GuestKnown
+from dvfl.federation.known_guests import GuestKnown
 from dvfl.federation.nats_line import Connection, NatsHostLine
 from dvfl.federation.plan import Plan, read_plan
 from dvfl.federation.process import held

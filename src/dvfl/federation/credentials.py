@@ -5,7 +5,7 @@ A party's folder has `authority.pem` and, open to nobody else, `keys/` with `cli
 """
 
 import ssl
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,19 @@ def check_certificate(
     _belongs(read_key(key), key, certificate, path)
     _in_time(certificate, path, now)
     _in_time(issuer, authority, now)
+
+
+def check_client_keys(folder: Path, party: str, federation: str) -> None:
+    """The same of what a party's folder has to open connections with, today."""
+    check_certificate(
+        certificate_path(folder, "client"),
+        key_path(folder, "client"),
+        authority_path(folder),
+        party=party,
+        federation=federation,
+        usage="client",
+        now=datetime.now(UTC),
+    )
 
 
 def client_context(folder: Path) -> ssl.SSLContext:

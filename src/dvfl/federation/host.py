@@ -5,8 +5,8 @@ It has no socket, clock, disk or randomness of its own: a service, or a simulate
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -14,6 +14,7 @@ from dvfl.errors import UserError
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import diverged
 from dvfl.federation.host_training import HostTraining
+from dvfl.federation.known_guests import UNTOLD, GuestKnown, Pinned
 from dvfl.federation.plan import BadPlan, Plan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
 from dvfl.federation.wire import (
@@ -34,43 +35,6 @@ from dvfl.parties.registers import Stamp
 
 Written = Literal["applied", "superseded", "dropped"]
 _COUNTS = ("messages_received", "messages_applied", "messages_superseded", "messages_dropped")
-
-
-@dataclass
-class GuestKnown:
-    """What a host knows of a guest; all of it is in the checkpoint."""
-
-    lineage: int = 0
-    incarnation: int = 0
-    epoch: int = 0  # the position of the newest message
-    iteration: int = 0
-    stream: str = ""  # identity of the stream it was read from, and how far
-    sequence: int = 0
-    refill: bool = False  # its slots were lost here
-    arrived_ms: int = 0  # when its last message came
-    sweep: str = ""  # hash of the encoder whose sweep comes or has come
-    origin: str = ""  # which weights and tables that sweep is made from
-    final: bool = False  # that of a trained guest; others only refill
-    parts: int = 0  # of that sweep
-    swept: set[int] = field(default_factory=set)  # parts that have come
-    swept_by: int = 0  # the incarnation they came from
-    told: dict[str, Any] = field(default_factory=dict)  # what its last hello said of itself
-
-    @property
-    def whole(self) -> bool:
-        """Whether all of its final sweep is here."""
-        return self.final and len(self.swept) == self.parts
-
-
-@dataclass(frozen=True)
-class Pinned:
-    """A guest whose encodings are in a frozen host's."""
-
-    lineage: int
-    encoder: str  # hash; empty where no sweep had begun
-    arrived_ms: int  # when its last message came
-    origin: str  # which weights and tables its sweep was made from; empty where it is not whole
-    swept_by: int  # the incarnation that sent it
 
 
 @dataclass(frozen=True)
@@ -154,7 +118,7 @@ class HostParty:
             if hello.lineage != known.lineage and known.lineage:
                 self._new_lineage(guest, known)
             known.lineage, known.incarnation = hello.lineage, hello.incarnation
-            known.told |= {name: getattr(hello, name) for name in _UNTOLD if hasattr(hello, name)}
+            known.told |= {name: getattr(hello, name) for name in UNTOLD if hasattr(hello, name)}
         return Welcome(
             host=self.name,
             lineage=known.lineage,
@@ -236,7 +200,7 @@ class HostParty:
             # Whose sweep is not whole is absent everywhere, as it will be in predictions.
             counted = [name for name, own in self.guests.items() if own.whole] or list(self.guests)
             known = {name: self.guests[name] for name in counted}
-            self._pinned = {name: _pin(own) for name, own in known.items()}
+            self._pinned = {name: own.pin() for name, own in known.items()}
             self.frozen = self._training.hash(made_of)
             self.save()
 
@@ -408,7 +372,7 @@ class HostParty:
 
     def _seen(self, name: str, known: GuestKnown, now_ms: int) -> GuestSeen:
         held = self._training.register(name).count if self._training else 0
-        told = {**_UNTOLD, **known.told}
+        told = {**UNTOLD, **known.told}
         return GuestSeen(
             epoch=known.epoch,
             iteration=known.iteration,
@@ -418,22 +382,3 @@ class HostParty:
             up=name in self.up,
             **told,
         )
-
-
-def _pin(known: GuestKnown) -> Pinned:
-    origin = known.origin if known.whole else ""
-    return Pinned(known.lineage, known.sweep, known.arrived_ms, origin, known.swept_by)
-
-
-_UNTOLD: dict[str, Any] = {
-    "state": "never heard",
-    "loss": None,
-    "restarts": 0,
-    "resumed_from_epoch": 0,
-    "messages_sent": 0,
-    "messages_received": 0,
-    "messages_dropped": 0,
-    "longest_wait_s": 0.0,
-    "bytes_sent": 0,
-    "bytes_received": 0,
-}

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from dvfl.align.ids import IdRules, evened, normalised
 from dvfl.errors import UserError
 from dvfl.federation.collected_rows import CollectedRows, read_collected
-from dvfl.federation.credentials import authority_path, certificate_path, check_certificate, key_path
+from dvfl.federation.credentials import check_client_keys
 from dvfl.federation.head import Head, read_head
 from dvfl.federation.id_files import LATER, slots_file
 from dvfl.federation.plan import BadPlan, Plan, SignedPlan, read_plan
@@ -68,7 +67,7 @@ class OwnerFolder:
             raise UserError(f"{folder} is the folder of a {role}; that of the owner is right")
         self.federation = read_federation(folder)
         self.party = read_owner(folder, self.federation)
-        _check_keys(folder, self.party.party, self.federation.name)
+        check_client_keys(folder, self.party.party, self.federation.name)
         self._rules = IdRules(self.federation.alignment.case)
         self.saved: Saved | None = None
         self.collected: dict[str, CollectedRows] = {}
@@ -172,15 +171,3 @@ def _alive(pid: int) -> bool:
     with suppress(OSError):  # where the system tells: killed, and whoever started it has not looked yet
         return not Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].lstrip().startswith("Z")
     return True
-
-
-def _check_keys(folder: Path, party: str, federation: str) -> None:
-    check_certificate(
-        certificate_path(folder, "client"),
-        key_path(folder, "client"),
-        authority_path(folder),
-        party=party,
-        federation=federation,
-        usage="client",
-        now=datetime.now(UTC),
-    )

@@ -5,7 +5,6 @@ import secrets
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,11 @@ from dvfl.align.tasks import Progress
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.accounts import Site
 from dvfl.federation.broker import Broker, check_version, find_server
-from dvfl.federation.credentials import authority_path, certificate_path, check_certificate, key_path, read_plan_key
+from dvfl.federation.credentials import (
+    check_client_keys,
+    key_path,
+    read_plan_key,
+)
 from dvfl.federation.current_rows import CurrentRows
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import GuestParty
@@ -64,7 +67,7 @@ def run_guest(folder: Path) -> None:
     """Runs until it is asked to leave; begins when its rows have slots."""
     federation = read_federation(folder)
     party = read_guest(folder, federation)
-    _check_keys(folder, party.party, federation)
+    check_client_keys(folder, party.party, federation.name)
     here = Here()
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
@@ -125,7 +128,7 @@ def run_host(folder: Path) -> None:
     """Runs until it is asked to leave, and its broker with it; SIGHUP: takes a new federation.toml and certificates."""
     federation = read_federation(folder)
     party = read_host(folder, federation)
-    _check_keys(folder, party.party, federation)
+    check_client_keys(folder, party.party, federation.name)
     server = find_server(party.broker.server)
     check_version(server)
     here = Here()
@@ -250,7 +253,7 @@ async def _align(
 def _owner_files(folder: Path) -> tuple[Federation, OwnerFile, Ed25519PrivateKey]:
     federation = read_federation(folder)
     party = read_owner(folder, federation)
-    _check_keys(folder, party.party, federation)
+    check_client_keys(folder, party.party, federation.name)
     key = read_plan_key(key_path(folder, "plan"))
     if key.public_key().public_bytes_raw().hex() != federation.plan_key:
         raise UserError(f"{key_path(folder, 'plan')} is not the key whose public half federation.toml names")
@@ -281,7 +284,7 @@ def _renew_host(folder: Path, broker: Broker, service: HostService) -> None:
     try:
         federation = read_federation(folder)
         party = read_host(folder, federation).party
-        _check_keys(folder, party, federation)
+        check_client_keys(folder, party, federation.name)
         broker.reload(replace(broker.site, guests=tuple(federation.guests)))
     except (UserError, RunFailed) as error:
         say(f"federation.toml was not taken: {error}")
@@ -303,18 +306,6 @@ async def _keep(broker: Broker) -> None:
             except (UserError, RunFailed) as error:  # killed again, or its port taken: neither lasts for good
                 say(f"{error}; it is started again")
         await asyncio.sleep(_BROKER_S)
-
-
-def _check_keys(folder: Path, party: str, federation: Federation) -> None:
-    check_certificate(
-        certificate_path(folder, "client"),
-        key_path(folder, "client"),
-        authority_path(folder),
-        party=party,
-        federation=federation.name,
-        usage="client",
-        now=datetime.now(UTC),
-    )
 
 
 def _guest_status(guest: GuestParty, lines: dict[str, Connection]) -> dict[str, Any]:
