@@ -1,0 +1,101 @@
+"""A federation to attack: trained from data and settings, its defences among them, and recorded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dvfl.data.vertical import VerticalData
+from dvfl.errors import UserError
+from dvfl.parties.randomness import numpy_generator
+from dvfl.privacy.recording import GuestRecording, Recording, Rows
+from dvfl.strategies import strategy
+from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.endtoend import EndToEnd
+from dvfl.strategies.settings import AnySettings
+from dvfl.strategies.simulation import Simulation
+
+POOL, VICTIMS, TESTS = 12_000, 2_000, 5_000  # rows that are recorded, at most
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is trained, and can be trained again with something changed."""
+
+    strategy: str
+    data: VerticalData
+    settings: AnySettings
+    seeds: tuple[int, ...]
+    device: torch.device
+
+    def changed(self, *, data: VerticalData | None = None, settings: AnySettings | None = None) -> "Case":
+        """The same with other data or settings."""
+        return replace(self, data=data or self.data, settings=settings or self.settings)
+
+    def simulation(self) -> Simulation:
+        """Untrained."""
+        return strategy(self.strategy)(self.data, self.settings, self.seeds, device=self.device)
+
+    def trained(self, after_epoch: Callable[[Simulation], None] | None = None) -> Simulation:
+        """Trained; `after_epoch` looks at it meanwhile."""
+        simulation = self.simulation()
+        while not simulation.finished:
+            simulation.advance()
+            if after_epoch is not None:
+                after_epoch(simulation)
+        return simulation
+
+
+def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int64]]:
+    """Which rows are recorded, the same for all seeds: how many for what, of the training rows, of the test rows."""
+    if data.labelled is not None or data.gaps:
+        raise UserError(f"{data.name}: rows that some guests lack; an audit needs data that all guests have")
+    victims = min(VICTIMS, data.rows // 5)
+    rows = Rows(min(POOL, data.rows - victims), victims, min(TESTS, len(data.y_test)))
+    draw = numpy_generator(0, "audit", data.name)
+    return rows, draw.permutation(data.rows)[: rows.trained], draw.permutation(len(data.y_test))[: rows.tests]
+
+
+def recorded(case: Case) -> tuple[Simulation, Recording]:
+    """A case trained, and what its parties saw of each other."""
+    simulation = case.trained()
+    return simulation, recording_of(simulation, case.strategy)
+
+
+@torch.no_grad()
+def recording_of(simulation: Simulation, name: str) -> Recording:
+    """What guests send of some rows, and what the label holder says of them."""
+    data, device = simulation.data, simulation.device
+    rows, train, test = rows_of(data)
+    tables = [torch.from_numpy(np.concatenate([one.train[train], one.test[test]])).to(device) for one in data.guests]
+    y = torch.from_numpy(np.concatenate([data.y_train[train], data.y_test[test]])).to(device)
+    z, outputs = encodings(simulation, tables)
+    guests = tuple(GuestRecording(one.name, x, own) for one, x, own in zip(data.guests, tables, z, strict=True))
+    return Recording(name, simulation.seeds, rows, guests, y, outputs)
+
+
+@torch.no_grad()
+def encodings(simulation: Simulation, tables: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+    """What each guest sends of its table (replicas, rows, latent), and the outputs for all of them."""
+    if isinstance(simulation, Dvfl):
+        stack = simulation.stack
+        with stack.suited(len(tables[0])):
+            joint = stack.encode_guests(tables)
+        parts: list[Tensor] = list(joint.split(stack.latents, 2))
+        return parts, stack.predict(stack.encode_hosts(joint))
+    if isinstance(simulation, EndToEnd):
+        model = simulation.model
+        return model.encode(tables), model.predict(tables)
+    raise UserError("only dvfl, fedonce and split networks can be audited")
+
+
+def controls(case: Case, recording: Recording) -> dict[str, Recording]:
+    """The same rows with raw columns, and with what encoders send that were never trained, in the encodings' place."""
+    tables = [guest.x for guest in recording.guests]
+    return {
+        "raw features": recording.raw(),
+        "random encoder": recording.with_encodings(encodings(case.simulation(), tables)[0]),
+    }

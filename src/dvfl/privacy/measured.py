@@ -1,0 +1,63 @@
+"""What an attack found, with everything that it rests on."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+Measure = Literal["R2", "AUC", "accuracy"]  # R2 and AUC as shares, accuracy in percent
+Control = Literal["", "raw features", "random encoder", "nothing seen"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure of one attack: who, with which knowledge, how well, seed by seed."""
+
+    attack: str  # its file's name: "inversion"
+    way: str  # how it is done: "ridge"
+    who: str  # "a host"
+    saw: str  # "encodings of one guest"
+    known: int  # rows that it knew beside that
+    known_of: str  # what of them: "columns", "labels", "labels of each class", "nothing"
+    target: str  # what it is after: "a guest's columns", "labels"
+    measure: Measure
+    values: tuple[float, ...]  # of each seed
+    control: Control = ""  # not empty: the same with something else in the encodings' place
+    channel: bool = True  # False: there is nothing to look at, and the value is that of a guess
+
+    @property
+    def mean(self) -> float:
+        return sum(self.values) / len(self.values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "values": list(self.values)}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> "Measured":
+        """Takes back what `as_dict` gave."""
+        return cls(**{**plain, "values": tuple(plain["values"])})
+
+
+def r2(x: Tensor, guess: Tensor) -> Tensor:
+    """The share of the variance of (stack, rows, columns) that a guess explains; below 0 where it is worse than the
+    mean: (stack,)."""
+    left = (x - guess).double().square().sum((1, 2))
+    whole = (x - x.mean(1, keepdim=True)).double().square().sum((1, 2))
+    return 1 - left / whole
+
+
+def accuracy(y: Tensor, scores: Tensor) -> Tensor:
+    """In percent, of class scores (stack, rows, classes) for classes (stack, rows): (stack,)."""
+    return (scores.argmax(-1) == y).double().mean(1) * 100
+
+
+def auc(marked: Tensor, scores: Tensor) -> Tensor:
+    """How likely a row that is `marked` (stack, rows) has the larger score (stack, rows); ties count half: (stack,)."""
+    areas = []
+    for own, score in zip(marked.bool(), scores.double(), strict=True):
+        yes, no = score[own], score[~own].sort().values
+        places = torch.searchsorted(no, yes) + torch.searchsorted(no, yes, right=True)
+        areas.append(places.double().mean() / 2 / len(no))
+    return torch.stack(areas)
