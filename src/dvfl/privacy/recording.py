@@ -43,6 +43,7 @@ class GuestRecording:
     x: Tensor  # (rows, columns), as its encoder reads them
     z: Tensor  # (replicas, rows, latent): encodings as they left the guest
     gradients: Tensor | None = None  # (moments of the training, replicas, trained rows, latent), where any are sent back
+    earlier: Tensor | None = None  # (replicas, rows, latent): mean of what it sent of the same rows before, noise and all
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,12 @@ class Recording:
     def raw(self) -> "Recording":
         """As if guests sent their columns as they are."""
         return self.with_encodings(guest.x.expand(len(self.seeds), -1, -1) for guest in self.guests)
+
+    def with_earlier(self) -> "Recording | None":
+        """What an attacker sees that puts all releases of a row side by side; None where there was one alone."""
+        if any(guest.earlier is None for guest in self.guests):
+            return None
+        return self.with_encodings(torch.cat([guest.z, guest.earlier], 2) for guest in self.guests if guest.earlier is not None)
 
     def joint(self) -> Tensor:
         """All guests' encodings side by side, as a host reads them: (replicas, rows, W_g)."""

@@ -1,0 +1,178 @@
+"""An audit from its options to its pages: the run or party that is attacked, what stands beside it, and files."""
+
+import shlex
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dvfl.cli.options import Plan, chosen_device, read_data
+from dvfl.data.vertical import VerticalData
+from dvfl.errors import UserError
+from dvfl.experiments import run_folder
+from dvfl.experiments.presentation import standing_alone
+from dvfl.experiments.run_folder import versions
+from dvfl.experiments.workers import machine
+from dvfl.files import write_json, write_text
+from dvfl.privacy.audit import AuditFolder, Subject, Trained, Watcher, audited, subjects, trained
+from dvfl.privacy.audit_pages import Audit, markdown, page, plots
+from dvfl.privacy.cases import Case, rows_of
+from dvfl.privacy.defences import chosen
+from dvfl.privacy.readers import SMALL, Effort
+from dvfl.privacy.record_files import load_recording
+from dvfl.strategies import strategy
+from dvfl.strategies.presets import preset
+
+JSON, MARKDOWN, PAGE = "audit.json", "audit.md", "audit.html"
+_BESIDE = {"dvfl": "splitnn-wait"}  # what a strategy is set beside; all others beside dvfl
+_AUDITED = ("dvfl", "splitnn-wait", "splitnn-skip", "splitnn-zeros", "splitnn-buffer", "splitnn-mean", "vafl")
+
+
+@dataclass(frozen=True)
+class AuditOrder:
+    """What `dvfl audit` was asked for."""
+
+    run: Path
+    out: Path
+    defences: tuple[str, ...]
+    known: tuple[int, ...]  # () for the usual ones
+    alone: bool
+    small: bool
+    device: str
+    data_dir: Path | None
+
+    @property
+    def effort(self) -> Effort:
+        usual = SMALL if self.small else Effort()
+        return replace(usual, known=tuple(sorted(self.known))) if self.known else usual
+
+    @property
+    def command(self) -> str:
+        words = ["dvfl", "audit", "RUN", *(word for name in self.defences for word in ("--defence", name))]
+        words += [word for count in self.known for word in ("--known", str(count))]
+        words += [*(["--alone"] if self.alone else []), *(["--small"] if self.small else [])]
+        return shlex.join([*words, "--device", chosen_device(self.device), "--out", "DIR"])
+
+
+def carry_out(order: AuditOrder, quiet: bool) -> Path:
+    """Runs what is not there yet and writes the pages; gives the one for people."""
+    if (order.run / "federation.toml").is_file():
+        from dvfl.cli.party_auditing import audit_party
+
+        return audit_party(order.run, order.out, order.effort)
+    device = torch.device(chosen_device(order.device))
+    folder = _finished_run(order.run)
+    data = _data(folder, order)
+    case = _case(folder.config, data, device)
+    known = max(order.known, default=0)
+    rows = rows_of(data)[0]
+    if known > rows.pool:
+        raise UserError(f"--known {known}: at most {rows.pool:,}, the rows that an attacker can know here, is right")
+    wanted = _subjects(order, folder, case)
+    about = {"run": folder.config["data_sha256"], "settings": case.settings.as_dict(), "seeds": list(case.seeds)}
+    parts = AuditFolder(order.out, {**about, "effort": _plain(order.effort)})
+    lines = Lines(quiet)
+    findings = audited(wanted, order.effort, parts, lines)
+    audit = Audit(
+        subject=f"{data.name}, {case.strategy}, preset {folder.config['preset']}, {data.rows:,} training rows",
+        dataset=data.name,
+        command=order.command,
+        seeds=case.seeds,
+        machine=machine(device.type),
+        versions=versions(),
+        note=data.note,
+        findings=findings,
+        waiting=lines.waiting,
+    )
+    return write_audit(audit, order.out)
+
+
+def write_audit(audit: Audit, out: Path) -> Path:
+    """Figures, plots and pages; gives the page for people."""
+    write_json(out / JSON, audit.as_dict())
+    for name, svg in plots(audit).items():
+        write_text(out / f"{name}.svg", standing_alone(svg))
+    write_text(out / MARKDOWN, markdown(audit))
+    write_text(out / PAGE, page(audit))
+    return out / PAGE
+
+
+class Lines(Watcher):
+    """Progress on stderr."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._begun, self._where = quiet, time.monotonic(), ""
+        self.waiting: list[str] = []
+
+    def subject(self, number: int, count: int, name: str) -> None:
+        self._where = f"{number} of {count}: {name}"
+
+    def attack(self, name: str) -> None:
+        self._print(f"{self._where}: {name.replace('_', ' ')}, {time.monotonic() - self._begun:.0f} s")
+
+    def waits(self, name: str, package: str) -> None:
+        self.waiting.append(f"{name}: needs {package} (pip install 'dvfl[privacy]'); the same command then adds it")
+        self._print(self.waiting[-1])
+
+    def _print(self, line: str) -> None:
+        if not self._quiet:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _finished_run(path: Path) -> run_folder.RunFolder:
+    if not (path / run_folder.CONFIG).is_file():
+        raise UserError(f"{path}: neither a run folder (dvfl train --record) nor a party's; one of those is right")
+    folder = run_folder.reopen(path)
+    if not folder.finished:
+        raise UserError(f"{path} is not trained to its end; dvfl train --resume --out {path} goes on with it")
+    if folder.config["strategy"] not in _AUDITED:
+        raise UserError(f"{path}: {folder.config['strategy']} cannot be audited; one of {', '.join(_AUDITED)} can")
+    if folder.config["faults"]:
+        raise UserError(f"{path} was trained with --faults; an audit needs a run without")
+    return folder
+
+
+def _data(folder: run_folder.RunFolder, order: AuditOrder) -> VerticalData:
+    source = dict(folder.config["data"])
+    if order.data_dir is not None:
+        source["data_dir"] = str(order.data_dir.resolve())
+    plan = Plan(source, "dvfl", "tuned", 1, [], "cpu", None, {})
+    data, _ = read_data(plan)
+    folder.check_data(data)
+    if data.classes is None:
+        raise UserError(f"{folder.path}: labels that are numbers; an audit needs classes")
+    return data
+
+
+def _case(config: dict[str, Any], data: VerticalData, device: torch.device) -> Case:
+    name = config["strategy"]
+    settings = strategy(name).settings.from_dict(config["settings"])
+    return Case(name, data, settings, tuple(config["seeds"]), device)
+
+
+def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> list[Subject]:
+    recording = load_recording(folder.path, case.device)
+    scores = tuple(folder.result()["accuracy"])
+    beside = _BESIDE.get(case.strategy, "dvfl")
+    for name in (case.strategy, beside):
+        chosen(order.defences, name)  # refuses a name that there is not, before anything is trained
+    wanted = subjects(case.strategy, lambda: Trained(case, scores, recording), order.defences)
+    if order.alone:
+        return wanted
+    settings = preset(folder.config["preset"], case.data, beside)
+    other = replace(case, strategy=beside, settings=settings)
+    made: list[Trained] = []
+
+    def undefended() -> Trained:
+        if not made:
+            made.append(trained(other))
+        return made[0]
+
+    return [*wanted, *subjects(beside, undefended, order.defences)]
+
+
+def _plain(effort: Effort) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(effort).items()}

@@ -1,0 +1,230 @@
+"""`dvfl audit` of a run: attacks on it, on the other kind of federation beside it, and on both with every defence.
+
+Each attack's figures are a file of their own, so that an audit that was stopped goes on where it was.
+"""
+
+import functools
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dvfl.errors import UserError
+from dvfl.files import write_json
+from dvfl.privacy.attacks import (
+    backdoor,
+    collusion,
+    completion,
+    direct_labels,
+    gradient_labels,
+    inversion,
+    membership,
+    predictions,
+    probing,
+)
+from dvfl.privacy.cases import Case, controls, recorded
+from dvfl.privacy.defences import Defence, chosen
+from dvfl.privacy.dp_cases import dp_recorded
+from dvfl.privacy.findings import UNDEFENDED, Finding
+from dvfl.privacy.measured import Measured
+from dvfl.privacy.readers import Effort
+from dvfl.privacy.recording import Recording
+from dvfl.strategies.settings import AnySettings, Settings
+
+PARTS = "parts"
+_ABOUT = "about"
+_FORMAT = 1
+# What a party saw of a trained federation ..
+_SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
+    "inversion": inversion.measure,
+    "collusion": collusion.measure,
+    "probing": probing.measure,
+    "predictions": predictions.measure,
+    "membership": membership.measure,
+    "gradient_labels": gradient_labels.measure,
+    "direct_labels": direct_labels.measure,
+    "completion": completion.measure,
+}
+# .. which of those are measured on raw columns and untrained encoders as well ..
+_CONTROLLED = ("inversion", "probing", "completion")
+# .. and what an attacker does while it trains.
+_ACTIVE: dict[str, Callable[[Case, Effort], list[Measured]]] = {
+    "completion, active": completion.measure_active,
+    "backdoor": backdoor.measure,
+}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A federation that can be attacked."""
+
+    case: Case
+    scores: tuple[float, ...]  # test accuracy of each seed
+    recording: Recording
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One federation to attack, trained when it is first needed."""
+
+    strategy: str
+    defence: str
+    words: str
+    make: Callable[[], Trained]
+    epsilon: float | None = None  # of the encoders' training
+    needs: str = ""  # a package without which it is left for another time
+
+    @property
+    def name(self) -> str:
+        return f"{self.strategy}, {self.defence}"
+
+
+class Watcher:
+    """Is told what begins; this one does not mind."""
+
+    def subject(self, number: int, count: int, name: str) -> None:
+        """Another federation."""
+
+    def attack(self, name: str) -> None:
+        """Another attack on it."""
+
+    def waits(self, name: str, package: str) -> None:
+        """A federation that cannot be had without a package."""
+
+
+class AuditFolder:
+    """Finished parts of an audit."""
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self._path = path / PARTS
+        note = self._path / "audit.note"
+        about = {"format": _FORMAT, **about}
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            before = json.loads(note.read_text()) if note.is_file() else about
+            for name, value in about.items():
+                if before.get(name) != value:
+                    raise UserError(f"--out {path} was begun with another {name}; another --out keeps both")
+            write_json(note, about)
+        except OSError as error:
+            raise UserError(f"--out {path} cannot be written ({error.strerror}); another place is right") from error
+
+    def read(self, subject: str, part: str) -> Any:
+        """A finished part; None where it is not."""
+        file = self._file(subject, part)
+        return json.loads(file.read_text()) if file.is_file() else None
+
+    def has(self, subject: str) -> bool:
+        """Whether something of a subject is there."""
+        return self._file(subject, _ABOUT).is_file()
+
+    def write(self, subject: str, part: str, value: Any) -> None:
+        """Keeps a part."""
+        write_json(self._file(subject, part), value)
+
+    def _file(self, subject: str, part: str) -> Path:
+        return self._path / f"{subject} {part}.json".replace(", ", "-").replace(" ", ".")
+
+
+def audited(subjects: Sequence[Subject], effort: Effort, folder: AuditFolder, watcher: Watcher) -> list[Finding]:
+    """Every subject's finding; what the folder has is not made again, what needs a package that is not there waits."""
+    made = []
+    for number, subject in enumerate(subjects):
+        if subject.needs and importlib.util.find_spec(subject.needs) is None and not folder.has(subject.name):
+            watcher.waits(subject.name, subject.needs)
+            continue
+        watcher.subject(number + 1, len(subjects), subject.name)
+        made.append(_finding(subject, effort, folder, watcher))
+    return made
+
+
+def subjects(strategy: str, undefended: Callable[[], Trained], names: Sequence[str]) -> list[Subject]:
+    """A strategy as it is, and with each of its defences that are wanted."""
+    made = [Subject(strategy, UNDEFENDED, "no defence", undefended)]
+    for name, defence in chosen(names, strategy).items():
+        if defence.epsilon is None:
+            make = functools.partial(_defended, undefended, defence)
+            made.append(Subject(strategy, name, defence.words, functools.cache(make)))
+        else:
+            make = functools.partial(_private_encoders, undefended, defence.epsilon)
+            made.append(Subject(strategy, name, defence.words, functools.cache(make), defence.epsilon, "opacus"))
+    return made
+
+
+def trained(case: Case) -> Trained:
+    """A case trained and recorded."""
+    simulation, recording = recorded(case)
+    return Trained(case, tuple(simulation.scores().tolist()), recording)
+
+
+def _defended(undefended: Callable[[], Trained], defence: Defence) -> Trained:
+    plain = undefended()
+    return trained(plain.case.changed(settings=defence.change(plain.case.settings, plain.recording)))
+
+
+def _private_encoders(undefended: Callable[[], Trained], epsilon: float) -> Trained:
+    case = undefended().case
+    scores, recording = dp_recorded(case, epsilon)
+    return Trained(case, scores, recording)
+
+
+def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Watcher) -> Finding:
+    known = folder.read(subject.name, _ABOUT)
+    if known is None:
+        begun = time.perf_counter()
+        made = subject.make()
+        known = {
+            "accuracy": list(made.scores),
+            "device": made.case.device.type,
+            "settings": made.case.settings.as_dict(),
+            **_released(made.case.settings),
+            "seconds": time.perf_counter() - begun,
+        }
+        folder.write(subject.name, _ABOUT, known)
+    figures, seconds = [], known.pop("seconds")
+    for attack in (*_SEEN, *_ACTIVE):
+        if attack in _ACTIVE and subject.epsilon is not None:
+            continue  # its encoders are no networks of the simulation: they would be trained anew, row by row
+        part = folder.read(subject.name, attack)
+        if part is None:
+            watcher.attack(attack)
+            begun = time.perf_counter()
+            found = _attacked(subject, attack, effort)
+            part = {"figures": [one.as_dict() for one in found], "seconds": time.perf_counter() - begun}
+            folder.write(subject.name, attack, part)
+        figures += [Measured.from_dict(one) for one in part["figures"]]
+        seconds += part["seconds"]
+    return Finding(
+        subject.strategy,
+        subject.defence,
+        subject.words,
+        tuple(known.pop("accuracy")),
+        tuple(figures),
+        round(seconds, 1),
+        epsilon=subject.epsilon,
+        **known,
+    )
+
+
+def _attacked(subject: Subject, attack: str, effort: Effort) -> list[Measured]:
+    made = subject.make()
+    if attack in _ACTIVE:
+        return _ACTIVE[attack](made.case, effort)
+    figures = _SEEN[attack](made.recording, effort)
+    every = made.recording.with_earlier()
+    if every is not None and attack == "inversion":
+        again = _SEEN[attack](every, effort)
+        figures += [replace(one, way=f"{one.way}, all releases", saw="all encodings of one guest") for one in again]
+    if attack in _CONTROLLED and subject.defence == UNDEFENDED:
+        for name, instead in controls(made.case, made.recording).items():
+            figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]
+    return figures
+
+
+def _released(settings: AnySettings) -> dict[str, Any]:
+    if not isinstance(settings, Settings):
+        return {"noise": 0.0, "releases": 0}
+    return {"noise": settings.noise, "releases": settings.releases}

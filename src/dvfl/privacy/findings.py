@@ -1,0 +1,68 @@
+"""What an audit found of one federation: its accuracy, every attack's figures, and which of them count."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dvfl.privacy.measured import Measured
+
+UNDEFENDED = "none"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One strategy with one defence."""
+
+    strategy: str
+    defence: str  # its name; none
+    words: str  # what it is
+    accuracy: tuple[float, ...]  # test accuracy of each seed, in percent
+    figures: tuple[Measured, ...]
+    seconds: float  # of training and attacks
+    device: str
+    noise: float = 0.0  # of a release, in parts of the clip
+    releases: int = 1  # how often a row's encoding was sent
+    epsilon: float | None = None  # of the encoders' training
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.strategy}, {self.defence}" if self.defence != UNDEFENDED else self.strategy
+
+    @property
+    def mean(self) -> float:
+        return sum(self.accuracy) / len(self.accuracy)
+
+    def strongest(self, attack: str, known: int | None = None, control: str = "", way: str = "") -> Measured | None:
+        """The attack's best figure, at one number of known rows where that is given."""
+        own = [
+            one
+            for one in self.figures
+            if one.attack == attack
+            and one.control == control
+            and known in (None, one.known)
+            and (not way or one.way.startswith(way))
+        ]
+        return max(own, key=lambda one: one.mean, default=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = {name: value for name, value in vars(self).items() if name != "figures"}
+        return {**plain, "accuracy": list(self.accuracy), "figures": [one.as_dict() for one in self.figures]}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> "Finding":
+        """Takes back what `as_dict` gave."""
+        figures = tuple(Measured.from_dict(one) for one in plain["figures"])
+        return cls(**{**plain, "accuracy": tuple(plain["accuracy"]), "figures": figures})
+
+
+def known_counts(findings: Iterable[Finding], attack: str) -> list[int]:
+    """All numbers of known rows that an attack was measured with."""
+    return sorted({one.known for finding in findings for one in finding.figures if one.attack == attack})
+
+
+def undefended(findings: Sequence[Finding], strategy: str) -> Finding | None:
+    """A strategy as it is."""
+    own = (one for one in findings if one.strategy == strategy and one.defence == UNDEFENDED)
+    return next(own, None)

@@ -1,0 +1,34 @@
+"""Leak against accuracy, defence by defence."""
+
+from collections.abc import Sequence
+
+from dvfl.experiments import figures
+from dvfl.privacy.findings import UNDEFENDED, Finding
+
+
+def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int | None, label: str) -> str | None:
+    """The strongest attack's figure over test accuracy, a point each with its name; an SVG element.
+
+    The best corner is the lower right. None where fewer than two can be drawn.
+    """
+    points = []
+    for one in findings:
+        found = one.strongest(attack, known)
+        if found is not None and found.channel:
+            points.append((one.mean, max(found.mean, 0.0) if found.measure == "R2" else found.mean, one))
+    if len(points) < 2:
+        return None
+    figure, axis = figures._figure(6.6, 4.2)
+    strategies = list(dict.fromkeys(one.strategy for _, _, one in points))
+    for x, y, one in points:
+        colour = figures.COLOURS[strategies.index(one.strategy) % len(figures.COLOURS)]
+        plain = one.defence == UNDEFENDED
+        axis.plot(x, y, "s" if plain else "o", color=colour, markersize=7 if plain else 5.5)
+        name = one.strategy if plain else one.defence
+        axis.annotate(name, (x, y), xytext=(6, 4), textcoords="offset points", color=colour, fontsize=9)
+    axis.margins(x=0.16, y=0.12)
+    axis.grid(color=figures._INK, alpha=0.12, linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.set_xlabel("test accuracy, %", fontsize=9)
+    axis.set_ylabel(label, fontsize=9)
+    return figures._svg(figure, f"leak-{attack}-{known or 0}".replace("_", "-"))

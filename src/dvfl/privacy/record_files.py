@@ -1,0 +1,61 @@
+"""A recording on disk, beside the run that it was made of: one safetensors file."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dvfl.errors import UserError
+from dvfl.files import replacing, writing
+from dvfl.privacy.recording import GuestRecording, Recording, Rows
+
+RECORDED = "recorded.safetensors"
+_PARTS = ("z", "gradients", "earlier")
+
+
+def save_recording(recording: Recording, folder: Path) -> None:
+    """Writes it into a run's folder; what was sent is kept in half precision."""
+    tensors: dict[str, Tensor] = {"y": recording.y, "outputs": recording.outputs}
+    for number, guest in enumerate(recording.guests):
+        tensors[f"{number}.x"] = guest.x
+        for part in _PARTS:
+            values = getattr(guest, part)
+            if values is not None:
+                tensors[f"{number}.{part}"] = values.half()
+    rows = recording.rows
+    about = {
+        "strategy": recording.strategy,
+        "seeds": " ".join(map(str, recording.seeds)),
+        "rows": f"{rows.pool} {rows.victims} {rows.tests}",
+        "guests": "\n".join(guest.name for guest in recording.guests),
+    }
+    path = folder / RECORDED
+    with writing(path), replacing(path) as temporary:
+        save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, temporary, about)
+
+
+def load_recording(folder: Path, device: torch.device) -> Recording:
+    """Takes back what `save_recording` wrote."""
+    path = folder / RECORDED
+    if not path.is_file():
+        raise UserError(f"{folder} has no {RECORDED}: an audit needs what was sent; dvfl train --record writes it")
+    try:
+        with safe_open(path, "pt", device=str(device)) as file:
+            about = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        guests = tuple(
+            GuestRecording(name, tensors[f"{number}.x"], **_sent(tensors, number))
+            for number, name in enumerate(about["guests"].split("\n"))
+        )
+        rows = Rows(*map(int, about["rows"].split()))
+        seeds = tuple(map(int, about["seeds"].split()))
+        return Recording(about["strategy"], seeds, rows, guests, tensors["y"], tensors["outputs"])
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{path}: cannot be read ({error}); the file was changed or cut short") from error
+
+
+def _sent(tensors: dict[str, Tensor], number: int) -> dict[str, Any]:
+    return {part: tensors[f"{number}.{part}"].float() for part in _PARTS if f"{number}.{part}" in tensors}
