@@ -18,7 +18,7 @@ from dvfl.parties.sizes import leaky
 Reader = Callable[[Tensor], Tensor]  # (stack, rows, seen) to (stack, rows, wanted)
 
 _PENALTIES = tuple(10.0**power for power in range(-6, 5))  # times the mean eigenvalue
-_LEAST_SPREAD = 0.1  # of a column, as a share of all columns' together
+_LEAST_SPREAD = 0.3  # of a column, as a share of all columns' together
 _HELD_OUT, _MOST_HELD_OUT = 5, 2000  # one known row in so many, and no more than so many
 
 
@@ -42,10 +42,12 @@ def ridge(z: Tensor, x: Tensor) -> Reader:
     return judged_ridge(z, x)[0]
 
 
-def judged_ridge(z: Tensor, x: Tensor) -> tuple[Reader, Tensor]:
-    """The same, and its leave-one-out error, a sum of squares: (stack,)."""
+def judged_ridge(z: Tensor, x: Tensor, *, scaled: bool = True) -> tuple[Reader, Tensor]:
+    """The same, and its leave-one-out error, a sum of squares: (stack,). Not `scaled`: columns keep their spread."""
     z, x = z.double(), x.double()
     centre, spread = _standard(z)
+    if not scaled:
+        spread = torch.ones_like(spread)
     offset, rows = x.mean(1, keepdim=True), z.shape[1]
     seen, aim = (z - centre) / spread, x - offset
     wide = rows < z.shape[2]  # more columns than rows: the small side is decomposed
@@ -75,7 +77,7 @@ def judged_ridge(z: Tensor, x: Tensor) -> tuple[Reader, Tensor]:
     return read, least
 
 
-def best_ridge(views: Iterable[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+def best_ridge(views: Iterable[tuple[Tensor, Tensor]], x: Tensor, *, scaled: bool = True) -> Tensor:
     """What ridge makes of the one of several views of the same rows that has the least leave-one-out error.
 
     A view is what is seen of the known rows, whose `x` is known, and of the rows that are guessed. Each element has its
@@ -83,7 +85,7 @@ def best_ridge(views: Iterable[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
     """
     guess = least = None
     for known, others in views:
-        reader, error = judged_ridge(known, x)
+        reader, error = judged_ridge(known, x, scaled=scaled)
         made = reader(others)
         if guess is None or least is None:
             guess, least = made, error
@@ -112,7 +114,7 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
         aim = (x - offset) / scale
     net = leaky((width, *effort.hidden, classes or x.shape[2]))
     tries = len(effort.rates)
-    start = [net.init(torch_generator(seed, "reader", number)) for number, seed in enumerate(seeds)]
+    start = [net.init(torch_generator(seed, "reader")) for seed in seeds]
     learner = Learner(torch.stack(start).to(z.device).repeat_interleave(tries, 0), Adam(effort.rates[0], 1e-5))
     rate = torch.tensor(effort.rates, device=z.device).repeat(stack)
     held = min(max(1, rows // _HELD_OUT), _MOST_HELD_OUT)
