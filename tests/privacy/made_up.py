@@ -27,6 +27,7 @@ def made_up(
     seeds: tuple[int, ...] = (0,),
     pool: int = 300,
     columns: tuple[int, ...] = (6, 6, 5),
+    shift: float = 3.0,  # of one column by the class
     sure: float = 1.0,  # how much surer the outputs are of trained rows
     strategy: str = "dvfl",
 ) -> Recording:
@@ -37,7 +38,7 @@ def made_up(
     guests = []
     for number, width in enumerate(columns):
         x = torch.randn(rows.count, width, generator=draw)
-        x[:, :CLASSES] += 3 * torch.eye(CLASSES)[y]
+        x[:, :CLASSES] += shift * torch.eye(CLASSES)[y]
         z = torch.stack([encode(x, torch.Generator().manual_seed(100 * seed + number)) for seed in seeds])
         guests.append(GuestRecording(f"guest-{number + 1}", x, z))
     outputs = torch.randn(len(seeds), rows.count, CLASSES, generator=draw) + 2 * torch.eye(CLASSES)[y]

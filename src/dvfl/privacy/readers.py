@@ -19,6 +19,7 @@ Reader = Callable[[Tensor], Tensor]  # (stack, rows, seen) to (stack, rows, want
 
 _PENALTIES = tuple(10.0**power for power in range(-6, 5))  # times the mean eigenvalue
 _LEAST_SPREAD = 0.3  # of a column, as a share of all columns' together
+_BEYOND = 0.5  # a guess leaves the range of known values by so much of it at most, however odd what is seen
 _HELD_OUT, _MOST_HELD_OUT = 5, 2000  # one known row in so many, and no more than so many
 
 
@@ -70,9 +71,13 @@ def judged_ridge(z: Tensor, x: Tensor, *, scaled: bool = True) -> tuple[Reader, 
     else:
         weights = vectors @ ((vectors.mT @ (seen.mT @ aim)) / (values + penalty)[..., None])
 
+    least_x, most_x = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
+    extent = most_x - least_x
+    beyond = extent.maximum(extent.mean(2, keepdim=True)) * _BEYOND
+
     def read(other: Tensor) -> Tensor:
         made: Tensor = (other.double() - centre) / spread @ weights + offset
-        return made.float()
+        return made.maximum(least_x - beyond).minimum(most_x + beyond).float()
 
     return read, least
 

@@ -1,8 +1,8 @@
 """A host and a guest put together what they have, to reconstruct another guest's columns.
 
 The host holds the victim guest's encodings, the other guest its own columns of the same rows, which may say something
-too. Weng et al. (2020) break vertical protocols in this way, with a party and the coordinator as colluders. Every guest is
-a victim once, its neighbour the colluder.
+too. Weng et al. (2020) attack vertical protocols as one participant that is curious; here one joins the host. Every
+guest is a victim once, its neighbour the colluder.
 """
 
 from dataclasses import replace

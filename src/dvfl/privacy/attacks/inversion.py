@@ -102,7 +102,7 @@ def _leading(known: Tensor, others: Tensor, every: Tensor) -> Iterator[tuple[Ten
     whitened."""
     centre, variances, directions = principal(every.double())
     known, others = ((z.double() - centre) @ directions for z in (known, others))
-    floor = variances.mean(2, keepdim=True) * 1e-6
+    floor = (variances.mean(2, keepdim=True) * 1e-6).clamp(min=1e-12)  # encodings may all be alike
     kept = sorted({min(1 << power, known.shape[2]) for power in range(1, 12)})
     for power in _POWERS:
         scale = variances.maximum(floor) ** power

@@ -1,8 +1,8 @@
 """Someone who sees the owner's predictions guesses the guests' columns behind them.
 
 Luo et al. (2021) infer one party's features from a vertical model's confidence scores and the model itself, by solving
-for them or with a generator that learns to. Here the model is not known; the attacker learns a map from probabilities to
-columns on rows of which it knows both.
+for them or with a generator that learns to. Here the model is not known; the attacker learns a map from probabilities
+to columns on rows of which it knows both.
 """
 
 import torch
