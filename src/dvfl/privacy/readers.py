@@ -3,14 +3,14 @@
 Everything is a stack (stack, rows, width), as at the parties: one attacker a replica, or a replica and a guest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from dvfl.parties.learner import Adam, Learner
-from dvfl.parties.objectives import CrossEntropy, SquaredError
+from dvfl.parties.objectives import CrossEntropy
 from dvfl.parties.operations import squared_error
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import leaky
@@ -18,6 +18,9 @@ from dvfl.parties.sizes import leaky
 Reader = Callable[[Tensor], Tensor]  # (stack, rows, seen) to (stack, rows, wanted)
 
 _PENALTIES = tuple(10.0**power for power in range(-6, 5))  # times the mean eigenvalue
+_LEAST_SPREAD = 0.3  # of a column, as a share of all columns' together
+_BEYOND = 0.5  # a guess leaves the range of known values by so much of it at most, however odd what is seen
+_HELD_OUT, _MOST_HELD_OUT = 5, 2000  # one known row in so many, and no more than so many
 
 
 @dataclass(frozen=True)
@@ -37,78 +40,113 @@ SMALL = Effort((10, 50, 100, 1000), (1, 10), (128,), (2e-3,), 400, 64)
 
 def ridge(z: Tensor, x: Tensor) -> Reader:
     """A linear map from known pairs; the penalty is the one with the least leave-one-out error, for each element."""
+    return judged_ridge(z, x)[0]
+
+
+def judged_ridge(z: Tensor, x: Tensor, *, scaled: bool = True) -> tuple[Reader, Tensor]:
+    """The same, and its leave-one-out error, a sum of squares: (stack,). Not `scaled`: columns keep their spread."""
     z, x = z.double(), x.double()
-    centre, offset = z.mean(1, keepdim=True), x.mean(1, keepdim=True)
-    spread = z.std(1, keepdim=True, correction=0).clamp_(min=1e-6)
-    seen, aim, rows = (z - centre) / spread, x - offset, z.shape[1]
+    centre, spread = _standard(z)
+    if not scaled:
+        spread = torch.ones_like(spread)
+    offset, rows = x.mean(1, keepdim=True), z.shape[1]
+    seen, aim = (z - centre) / spread, x - offset
     wide = rows < z.shape[2]  # more columns than rows: the small side is decomposed
-    small = seen @ seen.mT if wide else seen.mT @ seen
-    values, vectors = torch.linalg.eigh(small)
+    values, vectors = torch.linalg.eigh(seen @ seen.mT if wide else seen.mT @ seen)
     values = values.clamp(min=0)
-    root = values.clamp(min=1e-12).sqrt()[:, None]
-    left = vectors if wide else seen @ vectors / root  # (stack, rows, rank)
+    left = vectors if wide else seen @ vectors / values.clamp(min=1e-12).sqrt()[:, None]  # (stack, rows, rank)
     share = left.mT @ aim
     mean = values.mean(1, keepdim=True).clamp(min=1e-12)
     errors = []
     for penalty in _PENALTIES:
         kept = values / (values + penalty * mean)
         influence = (left.square() * kept[:, None]).sum(2, keepdim=True) + 1 / rows
-        error = (aim - left @ (kept[..., None] * share)) / (1 - influence).clamp(min=1e-3)
+        # No coarser bound: where the map goes through all known rows, both sides of the fraction are next to nothing.
+        error = (aim - left @ (kept[..., None] * share)) / (1 - influence).clamp(min=1e-11)
         errors.append(error.square().sum((1, 2)))
-    best = torch.stack(errors).argmin(0)
+    least, best = torch.stack(errors).min(0)
     penalty = torch.tensor(_PENALTIES, dtype=torch.float64, device=z.device)[best][:, None] * mean
     if wide:
-        weights = seen.mT @ (vectors @ ((vectors.mT @ aim) / (values + penalty)[..., None]))
+        weights = seen.mT @ (vectors @ (share / (values + penalty)[..., None]))
     else:
         weights = vectors @ ((vectors.mT @ (seen.mT @ aim)) / (values + penalty)[..., None])
 
-    def read(other: Tensor) -> Tensor:
-        return ((other.double() - centre) / spread @ weights + offset).float()
+    least_x, most_x = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
+    extent = most_x - least_x
+    beyond = extent.maximum(extent.mean(2, keepdim=True)) * _BEYOND
 
-    return read
+    def read(other: Tensor) -> Tensor:
+        made: Tensor = (other.double() - centre) / spread @ weights + offset
+        return made.maximum(least_x - beyond).minimum(most_x + beyond).float()
+
+    return read, least
+
+
+def best_ridge(views: Iterable[tuple[Tensor, Tensor]], x: Tensor, *, scaled: bool = True) -> Tensor:
+    """What ridge makes of the one of several views of the same rows that has the least leave-one-out error.
+
+    A view is what is seen of the known rows, whose `x` is known, and of the rows that are guessed. Each element has its
+    own choice.
+    """
+    guess = least = None
+    for known, others in views:
+        reader, error = judged_ridge(known, x, scaled=scaled)
+        made = reader(others)
+        if guess is None or least is None:
+            guess, least = made, error
+        else:
+            guess = torch.where((error < least)[:, None, None], made, guess)
+            least = torch.minimum(error, least)
+    if guess is None:
+        raise ValueError("no view to choose from")
+    return guess
 
 
 def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, classes: int = 0) -> Reader:
     """A network from known pairs, `x` (stack, rows, columns) or class numbers (stack, rows) with `classes`.
 
-    A fifth of the known rows is held out; rate and stopping are those that do best there, for each element.
+    A fifth of the known rows, drawn, is held out; rate and stopping are those that do best there, for each element.
     """
     stack, rows, width = z.shape
-    centre, spread = z.mean(1, keepdim=True), z.std(1, keepdim=True, correction=0).clamp_(min=1e-6)
-    if classes:
-        aim, offset, scale = x, 0.0, 1.0
-    else:
+    if rows < 2:
+        raise ValueError(f"{rows} known row: a network needs 2, one to learn from and one to judge by")
+    centre, spread = _standard(z)
+    offset: Tensor | float = 0.0
+    scale: Tensor | float = 1.0
+    aim = x
+    if not classes:
         offset, scale = x.mean(1, keepdim=True), x.std((1, 2), keepdim=True, correction=0).clamp_(min=1e-6)
         aim = (x - offset) / scale
     net = leaky((width, *effort.hidden, classes or x.shape[2]))
     tries = len(effort.rates)
-    start = [net.init(torch_generator(seed, "reader", number)) for number, seed in enumerate(seeds)]
+    start = [net.init(torch_generator(seed, "reader")) for seed in seeds]
     learner = Learner(torch.stack(start).to(z.device).repeat_interleave(tries, 0), Adam(effort.rates[0], 1e-5))
     rate = torch.tensor(effort.rates, device=z.device).repeat(stack)
-    seen = ((z - centre) / spread).repeat_interleave(tries, 0)
-    aim = aim.repeat_interleave(tries, 0)
-    held = max(1, rows // 5)
-    held = min(held, 2000)
-    train, test = seen[:, held:], seen[:, :held]
-    train_aim, test_aim = aim[:, held:], aim[:, :held]
+    held = min(max(1, rows // _HELD_OUT), _MOST_HELD_OUT)
+    order = torch.randperm(rows, generator=torch_generator(0, "reader's held-out rows")).to(z.device)
+    test, train = (
+        (((z[:, own] - centre) / spread).repeat_interleave(tries, 0), aim[:, own].repeat_interleave(tries, 0))
+        for own in (order[:held], order[held:])
+    )
     supervision = CrossEntropy(net)
     best = learner.parameters.clone()
     least = torch.full((stack * tries,), torch.inf, device=z.device)
-    batch, pause = min(effort.batch, train.shape[1]), max(1, effort.steps // 30)
+    batch, pause = min(effort.batch, rows - held), max(1, effort.steps // 30)
     draw = torch_generator(0, "reader's batches")
     for step in range(effort.steps + 1):
-        if step % pause == 0:
-            made = net.forward(learner.parameters, test)[-1]
-            loss = _loss(made, test_aim, classes)
+        if step % pause == 0 or step == effort.steps:
+            loss = _loss(net.forward(learner.parameters, test[0])[-1], test[1], classes)
             better = loss < least
             least = torch.where(better, loss, least)
             best = torch.where(better[:, None], learner.parameters, best)
-        chosen = torch.randint(train.shape[1], (batch,), generator=draw).to(z.device)
+        if step == effort.steps:
+            break
+        chosen = torch.randint(rows - held, (batch,), generator=draw).to(z.device)
         if classes:
-            supervision.learn(learner.parameters, train[:, chosen], train_aim[:, chosen], learner.gradient)
+            supervision.learn(learner.parameters, train[0][:, chosen], train[1][:, chosen], learner.gradient)
         else:
-            tape = net.forward(learner.parameters, train[:, chosen])
-            _, dy = squared_error(tape[-1], train_aim[:, chosen])
+            tape = net.forward(learner.parameters, train[0][:, chosen])
+            _, dy = squared_error(tape[-1], train[1][:, chosen])
             net.backward(learner.parameters, tape, dy, learner.gradient, to_input=False)
         learner.update(rate)
     pick = least.view(stack, tries).argmin(1) + torch.arange(stack, device=z.device) * tries
@@ -120,7 +158,19 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
     return read
 
 
+def _standard(z: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and spread of every column over known rows: (stack, 1, width) each.
+
+    A column that hardly varies there may well do so elsewhere (a unit of ReLU that is silent for a few rows), and would
+    drown all others if it were scaled up to them.
+    """
+    centre, spread = z.mean(1, keepdim=True), z.std(1, keepdim=True, correction=0)
+    least = spread.square().mean(2, keepdim=True).sqrt() * _LEAST_SPREAD
+    return centre, spread.maximum(least.clamp(min=1e-6))
+
+
 def _loss(made: Tensor, aim: Tensor, classes: int) -> Tensor:
     if not classes:
         return (made - aim).square().mean((1, 2))
-    return torch.nn.functional.cross_entropy(made.flatten(0, 1), aim.flatten(), reduction="none").view(aim.shape).mean(1)
+    each = torch.nn.functional.cross_entropy(made.flatten(0, 1), aim.flatten(), reduction="none")
+    return each.view(aim.shape).mean(1)

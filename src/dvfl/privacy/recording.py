@@ -42,8 +42,8 @@ class GuestRecording:
     name: str
     x: Tensor  # (rows, columns), as its encoder reads them
     z: Tensor  # (replicas, rows, latent): encodings as they left the guest
-    gradients: Tensor | None = None  # (moments of the training, replicas, trained rows, latent), where any are sent back
-    earlier: Tensor | None = None  # (replicas, rows, latent): mean of what it sent of the same rows before, noise and all
+    gradients: Tensor | None = None  # (moments in training, replicas, trained rows, latent), where any are sent back
+    earlier: Tensor | None = None  # (replicas, rows, latent): mean of what it sent of the same rows before
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,72 @@
+"""A guest teaches the federation to read a pattern of its own as one class, and shows the pattern at prediction.
+
+After Gu et al. (2017), who poison training images with a trigger, and Liu et al. (2020), who look at a vertical party
+that has no labels but knows the class of a few rows. The guest can change nothing but its own columns: in some training
+rows of the target class, and in the rows that are predicted. It follows no gradient, so any strategy can be tried.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dvfl.data.vertical import VerticalData
+from dvfl.errors import UserError
+from dvfl.parties.randomness import numpy_generator
+from dvfl.privacy.cases import Case
+from dvfl.privacy.measured import Control, Measured
+from dvfl.privacy.readers import Effort
+
+_POISONED = 0.01  # of the training rows
+_TARGET = 0  # class number
+
+
+def measure(case: Case, effort: Effort) -> list[Measured]:
+    """The share of test rows of other classes that are taken for the target class with the trigger in them.
+
+    Beside it the same share of a federation that was trained without poisoned rows. `effort` has no say: both are
+    trained as the case is.
+    """
+    data = case.data
+    if data.classes is None or data.labelled is not None:
+        raise UserError(f"{data.name}: a backdoor needs classes, and label i in row i of every guest")
+    guest = int(np.argmax([one.columns for one in data.guests]))
+    rows = _poisoned(data)
+    figures = []
+    for way, poisoned in (("trigger", rows), ("trigger, no poisoned rows", rows[:0])):
+        control: Control = "" if len(poisoned) else "nothing seen"
+        values = _success(case.changed(data=triggered(data, guest, poisoned)))
+        who, saw, of = "a guest", "nothing", "nothing" if control else "classes"
+        figures.append(
+            Measured(
+                "backdoor", way, who, saw, len(poisoned), of, "predictions of one class", "accuracy", values, control
+            )
+        )
+    return figures
+
+
+def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> VerticalData:
+    """The data with a guest's trigger in some training rows and in all test rows: each column at its largest value."""
+    own = data.guests[guest]
+    trigger = own.train.max(0)
+    train = own.train.copy()
+    train[rows] = trigger
+    changed = replace(own, train=train, test=np.tile(trigger, (len(own.test), 1)))
+    return replace(data, guests=(*data.guests[:guest], changed, *data.guests[guest + 1 :]))
+
+
+def _poisoned(data: VerticalData) -> NDArray[np.int64]:
+    """Numbers of rows of the target class, drawn once for all seeds."""
+    own = np.flatnonzero(data.y_train == _TARGET)
+    if len(own) == 0:
+        raise UserError(f"{data.name}: no training row of class {_TARGET}; a backdoor needs some")
+    count = min(max(1, round(_POISONED * data.rows)), len(own))
+    return numpy_generator(0, "backdoor", data.name).permutation(own)[:count]
+
+
+def _success(case: Case) -> tuple[float, ...]:
+    """Of each seed, in percent."""
+    guess = case.trained().outputs().argmax(2)
+    others = torch.from_numpy(case.data.y_test != _TARGET).to(guess.device)
+    return tuple(((guess[:, others] == _TARGET).double().mean(1) * 100).tolist())

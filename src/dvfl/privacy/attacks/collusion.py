@@ -1,0 +1,56 @@
+"""A host and a guest put together what they have, to reconstruct another guest's columns.
+
+The host holds the victim guest's encodings, the other guest its own columns of the same rows, which may say something
+too. Weng et al. (2020) attack vertical protocols as one participant that is curious; here one joins the host. Every
+guest is a victim once, its neighbour the colluder.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from dvfl.errors import UserError
+from dvfl.privacy.alike import Alike, by_ridge, explained
+from dvfl.privacy.measured import Control, Measured
+from dvfl.privacy.readers import Effort, best_ridge
+from dvfl.privacy.recording import Recording
+
+_TARGET, _ENCODINGS, _COLUMNS = "another guest's columns", "encodings of one guest", "columns of another guest"
+
+
+def measure(seen: Recording, effort: Effort) -> list[Measured]:
+    """R2 of the victims' columns with the colluding guest's columns, without them, and from them alone."""
+    if len(seen.guests) < 2:
+        raise UserError("one guest: nobody to collude with; two guests or more are right")
+    neighbours = [*seen.guests[1:], seen.guests[0]]
+    columns = [guest.x.expand(len(seen.seeds), -1, -1) for guest in neighbours]
+    by_columns = seen.with_encodings(columns)
+    figures = []
+    for count in (count for count in effort.known if count <= seen.rows.pool):
+        known = seen.known(count, "collusion")
+        found: list[tuple[str, str, str, tuple[float, ...], Control]] = [
+            ("together", "a host and a guest", f"{_ENCODINGS}, {_COLUMNS}", _together(seen, columns, known), ""),
+            ("host alone", "a host", _ENCODINGS, explained(seen, known, by_ridge), ""),
+            ("guest alone", "a guest", _COLUMNS, explained(by_columns, known, by_ridge), "nothing seen"),
+        ]
+        figures += [
+            Measured("collusion", f"ridge, {way}", who, saw, count, "columns", _TARGET, "R2", values, control)
+            for way, who, saw, values, control in found
+        ]
+    return figures
+
+
+def _together(seen: Recording, columns: list[Tensor], known: Tensor) -> tuple[float, ...]:
+    """Ridge from both side by side, or from the encodings alone where the known rows say that this does better."""
+    shares = []
+    for guest, beside in zip(seen.guests, columns, strict=True):
+        cut = guest.z.shape[2]
+
+        def guess(group: Alike, known: Tensor, cut: int = cut) -> Tensor:
+            z, x = group.known(known)
+            return best_ridge([(z[..., :cut], group.victims[..., :cut]), (z, group.victims)], x)
+
+        pair = replace(guest, z=torch.cat([guest.z, beside], 2), gradients=None)
+        shares.append(explained(replace(seen, guests=(pair,)), known, guess))
+    return tuple(sum(each) / len(each) for each in zip(*shares, strict=True))

@@ -1,0 +1,36 @@
+"""Figures of attacks: against scikit-learn's, and there and back."""
+
+import json
+
+import pytest
+import torch
+from sklearn.metrics import r2_score, roc_auc_score
+
+from dvfl.privacy.measured import Measured, accuracy, auc, r2
+
+
+def test_auc_is_that_of_scikit_learn_with_ties() -> None:
+    draw = torch.Generator().manual_seed(0)
+    scores = torch.randint(6, (3, 200), generator=draw).float()
+    marked = torch.rand(3, 200, generator=draw) < 0.3
+    expected = [roc_auc_score(own, score) for own, score in zip(marked, scores, strict=True)]
+    assert auc(marked, scores).tolist() == pytest.approx(expected)
+
+
+def test_r2_weighs_columns_by_their_variance() -> None:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 50, 4, generator=draw) * torch.tensor([1.0, 2.0, 3.0, 4.0])
+    guess = x + torch.randn(2, 50, 4, generator=draw)
+    expected = [r2_score(a, b, multioutput="variance_weighted") for a, b in zip(x, guess, strict=True)]
+    assert r2(x, guess).tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_accuracy_is_in_percent() -> None:
+    scores = torch.eye(4).expand(2, -1, -1)
+    assert accuracy(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 0]]), scores).tolist() == [100, 75]
+
+
+def test_what_was_measured_comes_back_from_plain_data() -> None:
+    one = Measured("inversion", "ridge", "a host", "encodings", 50, "columns", "columns", "R2", (0.5, 0.25))
+    assert Measured.from_dict(json.loads(json.dumps(one.as_dict()))) == one
+    assert one.mean == 0.375
