@@ -123,4 +123,6 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
 def _loss(made: Tensor, aim: Tensor, classes: int) -> Tensor:
     if not classes:
         return (made - aim).square().mean((1, 2))
-    return torch.nn.functional.cross_entropy(made.flatten(0, 1), aim.flatten(), reduction="none").view(aim.shape).mean(1)
+    return (
+        torch.nn.functional.cross_entropy(made.flatten(0, 1), aim.flatten(), reduction="none").view(aim.shape).mean(1)
+    )

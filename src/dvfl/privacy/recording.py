@@ -42,7 +42,9 @@ class GuestRecording:
     name: str
     x: Tensor  # (rows, columns), as its encoder reads them
     z: Tensor  # (replicas, rows, latent): encodings as they left the guest
-    gradients: Tensor | None = None  # (moments of the training, replicas, trained rows, latent), where any are sent back
+    gradients: Tensor | None = (
+        None  # (moments of the training, replicas, trained rows, latent), where any are sent back
+    )
 
 
 @dataclass(frozen=True)

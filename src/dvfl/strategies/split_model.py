@@ -1,6 +1,6 @@
 """A network split over parties: encoders at the guests, a head at the host that has the labels; stacked."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -115,24 +115,22 @@ class SplitModel:
         A table may be (replicas, rows, columns) where each replica has its own. `guests`: numbers of those that are
         there, where not all are; the encodings of the others are zero.
         """
-        given = [table.to(self.device) for table in tables]
-        rows = given[0].shape[-2]
-        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * max(sum(self.latents), *self.shape.columns)))
         outputs = []
-        with suited(self.device, min(rows, at_once) * self.host.parameters.numel()):
-            for start in range(0, rows, at_once):
-                pieces = []
-                for group in self.groups:
-                    x = torch.stack([given[guest][..., start : start + at_once, :] for guest in group.members], -3)
-                    code = group.net.forward(
-                        group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
-                    )
-                    piece = code[-1].unflatten(0, (self.replicas, -1))
-                    gone = [n for n, guest in enumerate(group.members) if guests is not None and guest not in guests]
-                    piece[:, gone] = 0.0
-                    pieces.append(piece)
-                outputs.append(self.head.forward(self.host.parameters, self.aggregate(pieces))[-1])
+        for pieces in self._encoded(tables):
+            for group, piece in zip(self.groups, pieces, strict=True):
+                gone = [n for n, guest in enumerate(group.members) if guests is not None and guest not in guests]
+                piece[:, gone] = 0.0
+            outputs.append(self.head.forward(self.host.parameters, self.aggregate(pieces))[-1])
         return torch.cat(outputs, 1) * self.target_spread + self.target_centre
+
+    @torch.no_grad()
+    def encode(self, tables: Sequence[Tensor]) -> list[Tensor]:
+        """Each guest's encodings of its table: (replicas, rows, latent)."""
+        groups = [torch.cat(pieces, 2) for pieces in zip(*self._encoded(tables), strict=True)]
+        place = {
+            guest: (number, own) for number, group in enumerate(self.groups) for own, guest in enumerate(group.members)
+        }
+        return [groups[number][:, own] for number, own in (place[guest] for guest in range(len(tables)))]
 
     def tensors(self) -> list[tuple[str, dict[str, Tensor]]]:
         """Each party's name and views of its tensors, (replicas, ..)."""
@@ -144,6 +142,22 @@ class SplitModel:
                 parties.append((f"guest-{guest + 1}", tensors))
         head = {f"head.{name}": view for name, view in self.head.named(self.host.parameters).items()}
         return [*parties, ("host-1", head)]
+
+    def _encoded(self, tables: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+        """The groups' encodings (replicas, members, some rows, latent), as many rows at once as fit well."""
+        given = [table.to(self.device) for table in tables]
+        rows = given[0].shape[-2]
+        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * max(sum(self.latents), *self.shape.columns)))
+        with suited(self.device, min(rows, at_once) * self.host.parameters.numel()):
+            for start in range(0, rows, at_once):
+                pieces = []
+                for group in self.groups:
+                    x = torch.stack([given[guest][..., start : start + at_once, :] for guest in group.members], -3)
+                    tape = group.net.forward(
+                        group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
+                    )
+                    pieces.append(tape[-1].unflatten(0, (self.replicas, -1)))
+                yield pieces
 
     def _supervision(self, widths: Sizes, settings: SplitSettings) -> Supervision:
         joint, w_h = sum(self.latents), widths.host_latent
