@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.learner import Adam, Learner
-from dvfl.parties.objectives import CrossEntropy, SquaredError
+from dvfl.parties.objectives import CrossEntropy
 from dvfl.parties.operations import squared_error
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import leaky

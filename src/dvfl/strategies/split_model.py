@@ -1,7 +1,7 @@
 """A network split over parties: encoders at the guests, a head at the host that has the labels; stacked."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ class EncoderGroup:
     members: tuple[int, ...]  # numbers of the guests, from 0
     net: Net
     learner: Learner
+    pace: Tensor | None = None  # (members,): their learning rates times this, where they differ
 
     def of(self, values: Tensor) -> Tensor:
         """The members' part of (replicas, guests)."""
@@ -41,7 +42,7 @@ class EncoderGroup:
 
     def part(self, replicas: slice) -> "EncoderGroup":
         """Those of some replicas, in the same memory."""
-        return EncoderGroup(self.members, self.net, self.learner.part(self.elements(replicas)))
+        return replace(self, learner=self.learner.part(self.elements(replicas)))
 
 
 # A guest's network: its columns, hidden width, latent width and activations.
@@ -76,7 +77,8 @@ class SplitModel:
             hidden, latent = widths.guest_hidden[first], widths.guest_latent[first]
             net = network(shape.columns[first], hidden, latent, widths.guest_activations)
             rows = [net.init(torch_generator(seed, "guest", guest)) for seed in seeds for guest in group]
-            self.groups.append(EncoderGroup(group, net, Learner(torch.stack(rows).to(device), settings.guest_rule)))
+            learner = Learner(torch.stack(rows).to(device), settings.guest_rule)
+            self.groups.append(EncoderGroup(group, net, learner, _pace(group, settings, device)))
         self.supervision = self._supervision(widths, settings)
         head = [self.head.init(torch_generator(seed, "host", 0)) for seed in seeds]
         self.host = Learner(torch.stack(head).to(device), settings.host_rule)
@@ -201,6 +203,16 @@ class SplitPart:
         group = self.groups[number]
         learner = group.learner
         group.net.backward(learner.parameters, self._tapes[number], dy.flatten(0, 1), learner.gradient, to_input=False)
-        if isinstance(rate, Tensor) and rate.numel() > 1:
+        if group.pace is not None:
+            paced = group.pace * (rate.view(-1, 1) if isinstance(rate, Tensor) else rate)
+            rate = paced.expand(len(dy), -1).flatten()
+        elif isinstance(rate, Tensor) and rate.numel() > 1:
             rate = rate.repeat_interleave(len(group.members))
         learner.update(rate, None if alive is None else alive.flatten())
+
+
+def _pace(group: Sequence[int], settings: SplitSettings, device: torch.device) -> Tensor | None:
+    """What a guest that learns faster makes of its group's rates."""
+    if settings.inflated not in group or settings.inflation == 1:
+        return None
+    return torch.tensor([settings.inflation if guest == settings.inflated else 1.0 for guest in group], device=device)

@@ -85,6 +85,7 @@ class Vafl:
                 losses += loss if heard is None else loss * heard
                 part.update_host(run.rate("host rate", t, replicas), heard)
                 dy = dx[..., columns[guest]] if keep is None else dx[..., columns[guest]] * keep[..., columns[guest]]
+                dy = dy if run.defence is None else run.defence.sent_to(guest, dy, t, replicas)
                 mask = None if told is None else told[:, None]
                 part.update_guests(guest, dy[:, None].contiguous(), run.rate("guest rate", t, replicas), mask)
             for table, code in zip(self._tables, held, strict=True):
