@@ -188,11 +188,15 @@ class SplitPart:
         code: Tensor = self._tapes[number][-1].unflatten(0, (-1, len(group.members)))
         return code
 
-    def learn(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The head's forward and backward pass on its inputs (replicas, batch, inputs): losses, and their gradient."""
-        learned = self._model.supervision.learn(self.host.parameters, x, y, self.host.gradient, to_input=True)
+    def learn(self, x: Tensor, y: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The head's forward and backward pass on its inputs (replicas, batch, inputs): losses, and their gradient.
+
+        `keep`: factors of dropout.
+        """
+        seen = x if keep is None else x * keep
+        learned = self._model.supervision.learn(self.host.parameters, seen, y, self.host.gradient, to_input=True)
         assert learned.dx is not None
-        return learned.loss, learned.dx
+        return learned.loss, learned.dx if keep is None else learned.dx.mul_(keep)
 
     def update_host(self, rate: Rate, alive: Tensor | None) -> None:
         """One step of the heads that `alive` (replicas,) marks."""
