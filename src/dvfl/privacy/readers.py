@@ -71,7 +71,7 @@ def ridge(z: Tensor, x: Tensor) -> Reader:
 def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, classes: int = 0) -> Reader:
     """A network from known pairs, `x` (stack, rows, columns) or class numbers (stack, rows) with `classes`.
 
-    A fifth of the known rows is held out; rate and stopping are those that do best there, for each element.
+    The first fifth of the known rows is held out; rate and stopping are those that do best there, for each element.
     """
     stack, rows, width = z.shape
     centre, spread = z.mean(1, keepdim=True), z.std(1, keepdim=True, correction=0).clamp_(min=1e-6)
@@ -87,8 +87,7 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
     rate = torch.tensor(effort.rates, device=z.device).repeat(stack)
     seen = ((z - centre) / spread).repeat_interleave(tries, 0)
     aim = aim.repeat_interleave(tries, 0)
-    held = max(1, rows // 5)
-    held = min(held, 2000)
+    held = held_out(rows)
     train, test = seen[:, held:], seen[:, :held]
     train_aim, test_aim = aim[:, held:], aim[:, :held]
     supervision = CrossEntropy(net)
@@ -118,6 +117,11 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
         return net.forward(parameters, ((other - centre) / spread).contiguous())[-1] * scale + offset
 
     return read
+
+
+def held_out(rows: int) -> int:
+    """How many of the known rows, the first of them, a network does not train on."""
+    return min(max(1, rows // 5), 2000)
 
 
 def _loss(made: Tensor, aim: Tensor, classes: int) -> Tensor:
