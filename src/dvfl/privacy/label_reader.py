@@ -1,6 +1,4 @@
-"""How attackers read labels off what they see of a row, from few labels of each class that they know."""
-
-from dataclasses import dataclass
+"""How attackers read labels off what they see of rows, from few labels of each class that they know."""
 
 import torch
 from torch import Tensor
@@ -9,48 +7,27 @@ from dvfl.privacy.measured import accuracy
 from dvfl.privacy.readers import Effort, Reader, held_out, network, ridge
 from dvfl.privacy.recording import Recording, at
 
+WAY = "nearest mean, ridge or network"  # whichever is best on known rows that are held out, replica by replica
+
 _ENOUGH = 5  # labels of each class, of which the first is held out
-
-
-@dataclass(frozen=True)
-class LabelReader:
-    """A regression or a network, whichever is better on held-out known rows, for each replica."""
-
-    read: Reader  # (replicas, rows, seen) to class scores, the logarithms of what is likely
-    held: Tensor  # (replicas,): its accuracy on held-out known rows; no number where none are held out
 
 
 def inferred(seen: Recording, z: Tensor, count: int, effort: Effort, purpose: str) -> tuple[Tensor, Tensor]:
     """The accuracy on the victims, in percent, of what is inferred from their `z` and from `count` known labels of each
-    class; and that on held-out known rows: (replicas,) each.
+    class; and that on known rows that are held out, no number where there are too few: (replicas,) each.
 
-    `z` is (replicas, rows, width), of the trained rows at least. Known rows have as many of each class, so what they
+    `z` is (replicas, rows, width), of the trained rows at least. Known rows are as many of each class, so what they
     make likely is weighed with the classes' shares, which attackers know.
     """
     known = seen.known_of_each_class(count, purpose)
     known = known.unflatten(1, (seen.classes, count)).mT.flatten(1)  # in turns, so that any part has all classes
-    reader = label_reader(at(z, known), at(seen.y, known), seen, effort)
-    scores = reader.read(z[:, seen.rows.victim]) + shares(seen).log()
+    trained = z[:, : seen.rows.trained]  # no label is needed to see how they spread
+    spread = trained.std(1, keepdim=True, correction=0).clamp(min=1e-6)
+    z = (z - trained.mean(1, keepdim=True)) / spread
+    read, held = _label_reader(at(z, known), at(seen.y, known), seen, effort)
+    scores = read(z[:, seen.rows.victim]) + shares(seen).log()
     truth = seen.y[seen.rows.victim].expand(len(seen.seeds), -1)
-    return accuracy(truth, scores), reader.held
-
-
-def label_reader(z: Tensor, y: Tensor, seen: Recording, effort: Effort) -> LabelReader:
-    """Learns from known rows `z` (replicas, known, width) and their classes `y` (replicas, known), in turns."""
-    wanted = torch.nn.functional.one_hot(y, seen.classes).float()
-    linear = ridge(z, wanted)
-    if y.shape[1] < _ENOUGH * seen.classes:
-        return LabelReader(lambda other: _likely(linear(other)), torch.full((len(y),), torch.nan, device=z.device))
-    held = held_out(y.shape[1])
-    deep = network(z, y, effort, seen.seeds, classes=seen.classes)  # has not trained on the held-out rows
-    by_linear = accuracy(y[:, :held], ridge(z[:, held:], wanted[:, held:])(z[:, :held]))
-    by_deep = accuracy(y[:, :held], deep(z[:, :held]))
-    better = (by_deep > by_linear)[:, None, None]
-
-    def read(other: Tensor) -> Tensor:
-        return torch.where(better, deep(other).log_softmax(2), _likely(linear(other)))
-
-    return LabelReader(read, torch.maximum(by_deep, by_linear))
+    return accuracy(truth, scores), held
 
 
 def shares(seen: Recording) -> Tensor:
@@ -65,6 +42,53 @@ def guess(seen: Recording) -> tuple[float, ...]:
     return (float(share),) * len(seen.seeds)
 
 
-def _likely(scores: Tensor) -> Tensor:
-    """A regression on one-hot labels estimates how likely classes are; rounded to what can be."""
-    return scores.clamp(1e-3, 1).log()
+def _label_reader(z: Tensor, y: Tensor, seen: Recording, effort: Effort) -> tuple[Reader, Tensor]:
+    """Learns from known rows (replicas, known, width) and their classes: a reader, and its accuracy on held-out rows.
+
+    Class scores that it gives are logarithms of how likely classes are.
+    """
+    if y.shape[1] < _ENOUGH * seen.classes:
+        return _nearest(z, y, seen.classes), torch.full((len(y),), torch.nan, device=z.device)
+    held = held_out(y.shape[1])
+    test, rest, rest_y = z[:, :held], z[:, held:], y[:, held:]
+    deep = _network(z, y, seen, effort)  # trains on the rest alone
+    chosen_from = [_nearest(z, y, seen.classes), _ridge(z, y, seen.classes), deep]
+    judged = [_nearest(rest, rest_y, seen.classes), _ridge(rest, rest_y, seen.classes), deep]
+    scores = torch.stack([accuracy(y[:, :held], reader(test)) for reader in judged])  # (readers, replicas)
+    best = scores.argmax(0)
+
+    def read(other: Tensor) -> Tensor:
+        made = torch.stack([reader(other) for reader in chosen_from], 1)
+        return made[torch.arange(len(made), device=made.device), best]
+
+    return read, scores.amax(0)
+
+
+def _nearest(z: Tensor, y: Tensor, classes: int) -> Reader:
+    """The distance to the mean of each class, as if columns were independent and spread alike."""
+    marks = torch.nn.functional.one_hot(y, classes).float()
+    means = marks.mT @ z / marks.sum(1)[..., None].clamp(min=1)
+
+    def read(other: Tensor) -> Tensor:
+        return -torch.cdist(other, means).square() / 2
+
+    return read
+
+
+def _ridge(z: Tensor, y: Tensor, classes: int) -> Reader:
+    """A regression on one-hot labels estimates how likely classes are; limited to what can be."""
+    linear = ridge(z, torch.nn.functional.one_hot(y, classes).float())
+
+    def read(other: Tensor) -> Tensor:
+        return linear(other).clamp(1e-3, 1).log()
+
+    return read
+
+
+def _network(z: Tensor, y: Tensor, seen: Recording, effort: Effort) -> Reader:
+    deep = network(z, y, effort, seen.seeds, classes=seen.classes)
+
+    def read(other: Tensor) -> Tensor:
+        return deep(other).log_softmax(2)
+
+    return read

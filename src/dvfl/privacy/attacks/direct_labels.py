@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dvfl.privacy.label_reader import guess, inferred
+from dvfl.privacy.label_reader import WAY, guess, inferred
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import Recording
@@ -21,7 +21,7 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
         found.append(
             Measured(
                 "direct_labels",
-                "ridge or network",
+                WAY,
                 who="a guest",
                 saw="gradients it was sent",
                 known=count,
