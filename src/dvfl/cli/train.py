@@ -100,6 +100,14 @@ def train(
     partial: Annotated[
         int | None, typer.Option(min=0, help="Times more that hosts encode labelled rows, with guests hidden.")
     ] = None,
+    gradient_noise: Annotated[
+        float | None,
+        typer.Option(min=0, help="Noise on what a split network sends back, as a share of the gradients' mean length."),
+    ] = None,
+    gradient_defence: Annotated[
+        Literal["none", "max_norm", "sign"] | None,
+        typer.Option(help="What else hides labels there: all rows as long as the longest, or signs alone."),
+    ] = None,
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
@@ -143,6 +151,8 @@ def train(
         "guest_dropout": guest_dropout,
         "host_dropout": host_dropout,
         "partial": partial,
+        "gradient_noise": gradient_noise,
+        "gradient_defence": gradient_defence,
         "retries": retries,
     }
     given = Given(

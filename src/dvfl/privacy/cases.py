@@ -1,7 +1,8 @@
 """A federation to attack: trained from data and settings, its defences among them, and recorded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -11,10 +12,12 @@ from torch import Tensor
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
+from dvfl.privacy.gradients import sent_back
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
 from dvfl.strategies import strategy
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.endtoend import EndToEnd
+from dvfl.strategies.fedvs import FedVS
 from dvfl.strategies.settings import AnySettings
 from dvfl.strategies.simulation import Simulation
 
@@ -61,20 +64,33 @@ def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int
 
 def recorded(case: Case) -> tuple[Simulation, Recording]:
     """A case trained, and what its parties saw of each other."""
-    simulation = case.trained()
-    return simulation, recording_of(simulation, case.strategy)
+    moments: list[list[Tensor]] = []  # of each, what every guest is sent: once early and once at the end
+    _, train, _ = rows_of(case.data)
+
+    def look(simulation: Simulation) -> None:
+        if is_split(simulation) and (simulation.epoch == 1 or simulation.finished):
+            moments.append(sent_back(simulation, torch.from_numpy(train).to(simulation.device)))
+
+    simulation = case.trained(look)
+    gradients = [torch.stack(each) for each in zip(*moments, strict=True)]
+    return simulation, recording_of(simulation, case.strategy, gradients or None)
 
 
 @torch.no_grad()
-def recording_of(simulation: Simulation, name: str) -> Recording:
-    """What guests send of some rows, and what the label holder says of them."""
+def recording_of(simulation: Simulation, name: str, gradients: Sequence[Tensor] | None = None) -> Recording:
+    """What guests send of some rows, and what the label holder says of them.
+
+    `gradients`: what each guest was sent back, (moments, replicas, trained rows, latent).
+    """
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
     tables = [torch.from_numpy(np.concatenate([one.train[train], one.test[test]])).to(device) for one in data.guests]
     y = torch.from_numpy(np.concatenate([data.y_train[train], data.y_test[test]])).to(device)
     z, outputs = encodings(simulation, tables)
-    guests = tuple(GuestRecording(one.name, x, own) for one, x, own in zip(data.guests, tables, z, strict=True))
-    return Recording(name, simulation.seeds, rows, guests, y, outputs)
+    back = [None] * len(tables) if gradients is None else gradients
+    guests = zip(data.guests, tables, z, back, strict=True)
+    recorded = tuple(GuestRecording(one.name, x, own, sent) for one, x, own, sent in guests)
+    return Recording(name, simulation.seeds, rows, recorded, y, outputs)
 
 
 @torch.no_grad()
@@ -86,10 +102,15 @@ def encodings(simulation: Simulation, tables: list[Tensor]) -> tuple[list[Tensor
             joint = stack.encode_guests(tables)
         parts: list[Tensor] = list(joint.split(stack.latents, 2))
         return parts, stack.predict(stack.encode_hosts(joint))
-    if isinstance(simulation, EndToEnd):
+    if is_split(simulation):
         model = simulation.model
         return model.encode(tables), model.predict(tables)
     raise UserError("only dvfl, fedonce and split networks can be audited")
+
+
+def is_split(simulation: Simulation) -> TypeGuard[EndToEnd]:
+    """Whether guests send encodings and are sent gradients; those of FedVS send shares of a sum."""
+    return isinstance(simulation, EndToEnd) and not isinstance(simulation, FedVS)
 
 
 def controls(case: Case, recording: Recording) -> dict[str, Recording]:

@@ -122,11 +122,9 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
     start = [net.init(torch_generator(seed, "reader")) for seed in seeds]
     learner = Learner(torch.stack(start).to(z.device).repeat_interleave(tries, 0), Adam(effort.rates[0], 1e-5))
     rate = torch.tensor(effort.rates, device=z.device).repeat(stack)
-    held = min(max(1, rows // _HELD_OUT), _MOST_HELD_OUT)
-    order = torch.randperm(rows, generator=torch_generator(0, "reader's held-out rows")).to(z.device)
     test, train = (
         (((z[:, own] - centre) / spread).repeat_interleave(tries, 0), aim[:, own].repeat_interleave(tries, 0))
-        for own in (order[:held], order[held:])
+        for own in held_out(rows, z.device)
     )
     supervision = CrossEntropy(net)
     best = learner.parameters.clone()
@@ -156,6 +154,13 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
         return net.forward(parameters, ((other - centre) / spread).contiguous())[-1] * scale + offset
 
     return read
+
+
+def held_out(rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Numbers of the known rows that a network is judged by, and of those that it trains on."""
+    order = torch.randperm(rows, generator=torch_generator(0, "reader's held-out rows")).to(device)
+    held = min(max(1, rows // _HELD_OUT), _MOST_HELD_OUT)
+    return order[:held], order[held:]
 
 
 def _standard(z: Tensor) -> tuple[Tensor, Tensor]:

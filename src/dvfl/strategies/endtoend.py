@@ -26,6 +26,7 @@ from dvfl.parties.standardisation import standardised_targets
 from dvfl.strategies import storage
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.dvfl import shape
+from dvfl.strategies.gradient_defence import check_defence, gradient_defence
 from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory, suited, workers
 from dvfl.strategies.replica_data import GivenData, ReplicaData, with_common_labels
@@ -124,6 +125,9 @@ class EndToEnd:
         self.feed = Feed(self.device, self.rows.iterations)
         self._dropout, self._hidden = self._made_dropout(), self._made_hidden()
         self._noise = self._noises()
+        # Of a sum, everyone is sent the same gradient.
+        widths = self.model.latents[:1] if self.model.summed else self.model.latents
+        self.defence = gradient_defence(settings, widths, seeds, self.feed, self.device)
         self.epoch = 0
         self.losses: list[Tensor] = []  # (replicas,) an epoch
         self.held_out: list[Tensor] = []  # scores on held-out rows
@@ -260,9 +264,9 @@ class EndToEnd:
             ("host rate", [one.host_rule.rate for one in self._variants]),
         ):
             self.feed.load(name, rates(s.schedule, one_or_each(each), start, rounds, total))
-        for dropout in (*self._noise, self._dropout, self._hidden):
-            if dropout is not None:
-                dropout.load(self.epoch, rounds, self.rows.batch)
+        for drawn in (*self._noise, self._dropout, self._hidden, self.defence):
+            if drawn is not None:
+                drawn.load(self.epoch, rounds, self.rows.batch)
         for name, mask in self._masks.items():
             self.feed.load(name, mask)
         self._loss.zero_()
@@ -391,3 +395,8 @@ def _check(data: VerticalData, s: SplitSettings) -> None:
     for name in ("dropout", "guest_dropout", "smoothing", "guest_noise", "validation"):
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
+    check_defence(s)
+    if s.inflated is not None and not 0 <= s.inflated < len(data.guests):
+        raise UserError(f"inflated {s.inflated}: a guest's number, from 0 to {len(data.guests) - 1}, is right")
+    if not 0 < s.inflation < np.inf:
+        raise UserError(f"inflation {s.inflation}: above 0 is right")

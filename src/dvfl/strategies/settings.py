@@ -9,6 +9,8 @@ from dvfl.parties.learner import Adam, Rule, Sgd
 from dvfl.parties.objectives import ObjectiveName
 from dvfl.parties.schedules import Schedule
 
+Defence = Literal["none", "max_norm", "sign"]  # of gradients that are sent back (strategies/gradient_defence.py)
+
 
 class _Plain:
     """To plain data and back, for a manifest."""
@@ -108,6 +110,10 @@ class SplitSettings(_Plain):
     validation: float = 0.1  # part of the training rows held out for early stopping; 0 switches it off
     patience: int = 20  # epochs without improvement on the held-out rows
     retries: int = 0  # how often splitnn-wait asks again for a message before it gives up
+    gradient_noise: float = 0.0  # length of the noise on the gradients sent back, as a share of their own mean length
+    gradient_defence: Defence = "none"  # what else the host does to them: hide rows' lengths, or send signs alone
+    inflated: int | None = None  # number, from 0, of a guest that learns faster, to make its encodings tell labels
+    inflation: float = 1.0  # its learning rate, times the others'
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
     w_h: int | None = None  # width of the host's second layer; None: the sizing rule's
     head: tuple[int, ...] | None = None  # hidden widths of the host's network; None: the sizing rule's

@@ -1,7 +1,7 @@
 """A network split over parties: encoders at the guests, a head at the host that has the labels; stacked."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ class EncoderGroup:
     members: tuple[int, ...]  # numbers of the guests, from 0
     net: Net
     learner: Learner
+    pace: Tensor | None = None  # (members,): their learning rates times this, where they differ
 
     def of(self, values: Tensor) -> Tensor:
         """The members' part of (replicas, guests)."""
@@ -41,7 +42,7 @@ class EncoderGroup:
 
     def part(self, replicas: slice) -> "EncoderGroup":
         """Those of some replicas, in the same memory."""
-        return EncoderGroup(self.members, self.net, self.learner.part(self.elements(replicas)))
+        return replace(self, learner=self.learner.part(self.elements(replicas)))
 
 
 # A guest's network: its columns, hidden width, latent width and activations.
@@ -76,7 +77,8 @@ class SplitModel:
             hidden, latent = widths.guest_hidden[first], widths.guest_latent[first]
             net = network(shape.columns[first], hidden, latent, widths.guest_activations)
             rows = [net.init(torch_generator(seed, "guest", guest)) for seed in seeds for guest in group]
-            self.groups.append(EncoderGroup(group, net, Learner(torch.stack(rows).to(device), settings.guest_rule)))
+            learner = Learner(torch.stack(rows).to(device), settings.guest_rule)
+            self.groups.append(EncoderGroup(group, net, learner, _pace(group, settings, device)))
         self.supervision = self._supervision(widths, settings)
         head = [self.head.init(torch_generator(seed, "host", 0)) for seed in seeds]
         self.host = Learner(torch.stack(head).to(device), settings.host_rule)
@@ -115,24 +117,22 @@ class SplitModel:
         A table may be (replicas, rows, columns) where each replica has its own. `guests`: numbers of those that are
         there, where not all are; the encodings of the others are zero.
         """
-        given = [table.to(self.device) for table in tables]
-        rows = given[0].shape[-2]
-        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * max(sum(self.latents), *self.shape.columns)))
         outputs = []
-        with suited(self.device, min(rows, at_once) * self.host.parameters.numel()):
-            for start in range(0, rows, at_once):
-                pieces = []
-                for group in self.groups:
-                    x = torch.stack([given[guest][..., start : start + at_once, :] for guest in group.members], -3)
-                    code = group.net.forward(
-                        group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
-                    )
-                    piece = code[-1].unflatten(0, (self.replicas, -1))
-                    gone = [n for n, guest in enumerate(group.members) if guests is not None and guest not in guests]
-                    piece[:, gone] = 0.0
-                    pieces.append(piece)
-                outputs.append(self.head.forward(self.host.parameters, self.aggregate(pieces))[-1])
+        for pieces in self._encoded(tables):
+            for group, piece in zip(self.groups, pieces, strict=True):
+                gone = [n for n, guest in enumerate(group.members) if guests is not None and guest not in guests]
+                piece[:, gone] = 0.0
+            outputs.append(self.head.forward(self.host.parameters, self.aggregate(pieces))[-1])
         return torch.cat(outputs, 1) * self.target_spread + self.target_centre
+
+    @torch.no_grad()
+    def encode(self, tables: Sequence[Tensor]) -> list[Tensor]:
+        """Each guest's encodings of its table: (replicas, rows, latent)."""
+        groups = [torch.cat(pieces, 2) for pieces in zip(*self._encoded(tables), strict=True)]
+        place = {
+            guest: (number, own) for number, group in enumerate(self.groups) for own, guest in enumerate(group.members)
+        }
+        return [groups[number][:, own] for number, own in (place[guest] for guest in range(len(tables)))]
 
     def tensors(self) -> list[tuple[str, dict[str, Tensor]]]:
         """Each party's name and views of its tensors, (replicas, ..)."""
@@ -144,6 +144,22 @@ class SplitModel:
                 parties.append((f"guest-{guest + 1}", tensors))
         head = {f"head.{name}": view for name, view in self.head.named(self.host.parameters).items()}
         return [*parties, ("host-1", head)]
+
+    def _encoded(self, tables: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+        """The groups' encodings (replicas, members, some rows, latent), as many rows at once as fit well."""
+        given = [table.to(self.device) for table in tables]
+        rows = given[0].shape[-2]
+        at_once = max(64, _ELEMENTS_AT_ONCE // (self.replicas * max(sum(self.latents), *self.shape.columns)))
+        with suited(self.device, min(rows, at_once) * self.host.parameters.numel()):
+            for start in range(0, rows, at_once):
+                pieces = []
+                for group in self.groups:
+                    x = torch.stack([given[guest][..., start : start + at_once, :] for guest in group.members], -3)
+                    tape = group.net.forward(
+                        group.learner.parameters, x.expand(self.replicas, -1, -1, -1).flatten(0, 1)
+                    )
+                    pieces.append(tape[-1].unflatten(0, (self.replicas, -1)))
+                yield pieces
 
     def _supervision(self, widths: Sizes, settings: SplitSettings) -> Supervision:
         joint, w_h = sum(self.latents), widths.host_latent
@@ -172,11 +188,15 @@ class SplitPart:
         code: Tensor = self._tapes[number][-1].unflatten(0, (-1, len(group.members)))
         return code
 
-    def learn(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The head's forward and backward pass on its inputs (replicas, batch, inputs): losses, and their gradient."""
-        learned = self._model.supervision.learn(self.host.parameters, x, y, self.host.gradient, to_input=True)
+    def learn(self, x: Tensor, y: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The head's forward and backward pass on its inputs (replicas, batch, inputs): losses, and their gradient.
+
+        `keep`: factors of dropout.
+        """
+        seen = x if keep is None else x * keep
+        learned = self._model.supervision.learn(self.host.parameters, seen, y, self.host.gradient, to_input=True)
         assert learned.dx is not None
-        return learned.loss, learned.dx
+        return learned.loss, learned.dx if keep is None else learned.dx.mul_(keep)
 
     def update_host(self, rate: Rate, alive: Tensor | None) -> None:
         """One step of the heads that `alive` (replicas,) marks."""
@@ -187,6 +207,16 @@ class SplitPart:
         group = self.groups[number]
         learner = group.learner
         group.net.backward(learner.parameters, self._tapes[number], dy.flatten(0, 1), learner.gradient, to_input=False)
-        if isinstance(rate, Tensor) and rate.numel() > 1:
+        if group.pace is not None:
+            paced = group.pace * (rate.view(-1, 1) if isinstance(rate, Tensor) else rate)
+            rate = paced.expand(len(dy), -1).flatten()
+        elif isinstance(rate, Tensor) and rate.numel() > 1:
             rate = rate.repeat_interleave(len(group.members))
         learner.update(rate, None if alive is None else alive.flatten())
+
+
+def _pace(group: Sequence[int], settings: SplitSettings, device: torch.device) -> Tensor | None:
+    """What a guest that learns faster makes of its group's rates."""
+    if settings.inflated not in group or settings.inflation == 1:
+        return None
+    return torch.tensor([settings.inflation if guest == settings.inflated else 1.0 for guest in group], device=device)

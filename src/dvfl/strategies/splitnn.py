@@ -149,11 +149,10 @@ class SplitNN:
                     piece = self._complete(piece, group.of(heard)[..., None, None], substitutes[number])
                 pieces.append(piece)
             x = model.aggregate(pieces)
-            keep = run.keep(t, replicas)
-            loss, dx = part.learn(x if keep is None else x * keep, run.rows.labels_of(rows[replicas], replicas))
+            loss, dx = part.learn(x, run.rows.labels_of(rows[replicas], replicas), run.keep(t, replicas))
             learn, told = both(learn, alive), both(told, guests_alive)
             part.update_host(run.rate("host rate", t, replicas), learn)
-            dys = model.disperse(dx if keep is None else dx.mul_(keep))
+            dys = model.disperse(dx if run.defence is None else run.defence.sent(dx, t, replicas))
             rate = run.rate("guest rate", t, replicas)
             for number, (group, dy) in enumerate(zip(model.groups, dys, strict=True)):
                 part.update_guests(number, dy, rate, None if told is None else group.of(told))

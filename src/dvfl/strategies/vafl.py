@@ -81,10 +81,11 @@ class Vafl:
                 )
                 held[guest] = code if heard is None else torch.where(heard[:, None, None], code, held[guest])
                 x = torch.cat(held, -1)
-                loss, dx = part.learn(x if keep is None else x * keep, y)
+                loss, dx = part.learn(x, y, keep)
                 losses += loss if heard is None else loss * heard
                 part.update_host(run.rate("host rate", t, replicas), heard)
-                dy = dx[..., columns[guest]] if keep is None else dx[..., columns[guest]] * keep[..., columns[guest]]
+                dy = dx[..., columns[guest]]
+                dy = dy if run.defence is None else run.defence.sent_to(guest, dy, t, replicas)
                 mask = None if told is None else told[:, None]
                 part.update_guests(guest, dy[:, None].contiguous(), run.rate("guest rate", t, replicas), mask)
             for table, code in zip(self._tables, held, strict=True):

@@ -1,1 +1,1 @@
-"""One attack a file, each a measurement: what an attacker makes of what it saw, by what it knew beside it."""
+"""Attacks, one a file: each looks at a recording and says how much of what is private it tells."""

@@ -10,40 +10,42 @@ from dataclasses import replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
-from dvfl.privacy.cases import Case
-from dvfl.privacy.measured import Control, Measured
+from dvfl.privacy.cases import Case, encodings
+from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
+from dvfl.strategies.simulation import Simulation
 
 _POISONED = 0.01  # of the training rows
 _TARGET = 0  # class number
 
 
-def measure(case: Case, effort: Effort) -> list[Measured]:
+def measure(case: Case, effort: Effort, clean: Simulation | None = None) -> list[Measured]:
     """The share of test rows of other classes that are taken for the target class with the trigger in them.
 
-    Beside it the same share of a federation that was trained without poisoned rows. `effort` has no say: both are
-    trained as the case is.
+    Beside it the same share of a federation that was trained without poisoned rows: `clean`, where it was before.
+    `effort` has no say: both are trained as the case is.
     """
     data = case.data
     if data.classes is None or data.labelled is not None:
         raise UserError(f"{data.name}: a backdoor needs classes, and label i in row i of every guest")
     guest = int(np.argmax([one.columns for one in data.guests]))
     rows = _poisoned(data)
-    figures = []
-    for way, poisoned in (("trigger", rows), ("trigger, no poisoned rows", rows[:0])):
-        control: Control = "" if len(poisoned) else "nothing seen"
-        values = _success(case.changed(data=triggered(data, guest, poisoned)))
-        who, saw, of = "a guest", "nothing", "nothing" if control else "classes"
-        figures.append(
-            Measured(
-                "backdoor", way, who, saw, len(poisoned), of, "predictions of one class", "accuracy", values, control
-            )
-        )
-    return figures
+    poisoned = case.changed(data=triggered(data, guest, rows))
+    shown = [torch.from_numpy(one.test).to(case.device) for one in poisoned.data.guests]
+    values, usual = (
+        _success(data, encodings(simulation, shown)[1])
+        for simulation in (poisoned.trained(), clean or case.trained())
+    )
+    turned = Measured(
+        "backdoor", "trigger", "a guest", "nothing", len(rows), "classes", "predictions of one class", "accuracy", values
+    )
+    none = replace(turned, way="trigger, no poisoned rows", known=0, known_of="nothing", control="nothing seen")
+    return [turned, replace(none, values=usual)]
 
 
 def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> VerticalData:
@@ -65,8 +67,8 @@ def _poisoned(data: VerticalData) -> NDArray[np.int64]:
     return numpy_generator(0, "backdoor", data.name).permutation(own)[:count]
 
 
-def _success(case: Case) -> tuple[float, ...]:
+def _success(data: VerticalData, outputs: Tensor) -> tuple[float, ...]:
     """Of each seed, in percent."""
-    guess = case.trained().outputs().argmax(2)
-    others = torch.from_numpy(case.data.y_test != _TARGET).to(guess.device)
+    guess = outputs.argmax(2)
+    others = torch.from_numpy(data.y_test != _TARGET).to(guess.device)
     return tuple(((guess[:, others] == _TARGET).double().mean(1) * 100).tolist())
