@@ -11,7 +11,9 @@ Of a party: dvfl audit practice/guest-1 --out audits/guest-1"""
 
 
 def audit(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder (dvfl train --record), or a party's folder.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder (dvfl train --record), or a party's folder.")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go; one that was stopped goes on there.")],
     defences: Annotated[
         list[str] | None,
@@ -40,5 +42,7 @@ def audit(
         try:
             page = carry_out(order, quiet)
         except Interrupted as stop:
-            raise Interrupted("stopped; the same command goes on with the attacks that are missing", stop.signum) from stop
+            raise Interrupted(
+                "stopped; the same command goes on with the attacks that are missing", stop.signum
+            ) from stop
     typer.echo(str(page))

@@ -136,7 +136,11 @@ def facts(audit: Audit) -> list[tuple[str, str]]:
     return [
         ("audited", audit.subject),
         ("command", f"`{audit.command}`"),
-        ("seeds", str(len(audit.seeds)) + (" (five or more are right for figures to be quoted)" if len(audit.seeds) < 5 else "")),
+        (
+            "seeds",
+            str(len(audit.seeds))
+            + (" (five or more are right for figures to be quoted)" if len(audit.seeds) < 5 else ""),
+        ),
         ("time", f"{audit.seconds:.0f} s of training and attacks"),
         ("machine", ", ".join(f"{name} {value}" for name, value in audit.machine.items())),
         ("versions", ", ".join(f"{name} {value}" for name, value in audit.versions.items())),
@@ -186,7 +190,18 @@ def _row(finding: Finding, one: Measured) -> list[str]:
     digits = 2 if one.measure == "accuracy" else 3
     mean = f"{one.mean:.{digits}f}" if one.channel else f"{one.mean:.{digits}f} (no channel)"
     attack = one.attack.replace("_", " ")
-    return [finding.name, attack, one.way, one.who, one.saw, knew, one.measure, mean, f"{spread:.{digits}f}", one.control]
+    return [
+        finding.name,
+        attack,
+        one.way,
+        one.who,
+        one.saw,
+        knew,
+        one.measure,
+        mean,
+        f"{spread:.{digits}f}",
+        one.control,
+    ]
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> list[str]:

@@ -102,7 +102,9 @@ OF_ENCODINGS: Mapping[str, Defence] = {
         for strength in _SHIELDS
     },
     "dp-sgd": Defence(
-        "guests' encoders trained by DP-SGD; protects the rows they are trained on, not what is sent", _same, epsilon=8.0
+        "guests' encoders trained by DP-SGD; protects the rows they are trained on, not what is sent",
+        _same,
+        epsilon=8.0,
     ),
 }
 OF_GRADIENTS: Mapping[str, Defence] = {
@@ -110,7 +112,8 @@ OF_GRADIENTS: Mapping[str, Defence] = {
         "Gaussian noise on gradients, as large as they are", partial(_gradients, {"gradient_noise": 1.0})
     ),
     "gradient-max-norm": Defence(
-        "gradients stretched at random to the length of the longest", partial(_gradients, {"gradient_defence": "max_norm"})
+        "gradients stretched at random to the length of the longest",
+        partial(_gradients, {"gradient_defence": "max_norm"}),
     ),
     "gradient-sign": Defence("signs of gradients alone", partial(_gradients, {"gradient_defence": "sign"})),
 }

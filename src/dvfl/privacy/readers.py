@@ -129,8 +129,9 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
     supervision = CrossEntropy(net)
     best = learner.parameters.clone()
     least = torch.full((stack * tries,), torch.inf, device=z.device)
-    batch, pause = min(effort.batch, rows - held), max(1, effort.steps // 30)
+    kept, pause = train[0].shape[1], max(1, effort.steps // 30)
     draw = torch_generator(0, "reader's batches")
+    batches = torch.randint(kept, (effort.steps, min(effort.batch, kept)), generator=draw).to(z.device)
     for step in range(effort.steps + 1):
         if step % pause == 0 or step == effort.steps:
             loss = _loss(net.forward(learner.parameters, test[0])[-1], test[1], classes)
@@ -139,7 +140,7 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
             best = torch.where(better[:, None], learner.parameters, best)
         if step == effort.steps:
             break
-        chosen = torch.randint(rows - held, (batch,), generator=draw).to(z.device)
+        chosen = batches[step]
         if classes:
             supervision.learn(learner.parameters, train[0][:, chosen], train[1][:, chosen], learner.gradient)
         else:

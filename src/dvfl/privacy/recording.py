@@ -103,7 +103,9 @@ class Recording:
         """What an attacker sees that puts all releases of a row side by side; None where there was one alone."""
         if any(guest.earlier is None for guest in self.guests):
             return None
-        return self.with_encodings(torch.cat([guest.z, guest.earlier], 2) for guest in self.guests if guest.earlier is not None)
+        return self.with_encodings(
+            torch.cat([guest.z, guest.earlier], 2) for guest in self.guests if guest.earlier is not None
+        )
 
     def joint(self) -> Tensor:
         """All guests' encodings side by side, as a host reads them: (replicas, rows, W_g)."""

@@ -55,7 +55,9 @@ def lines(findings: Sequence[Finding]) -> list[Line]:
             if first is None:
                 continue
             answers = tuple(_answer(one, question) for one in found)
-            made.append(Line(question.who, question.what, _help(first), answers, _baseline(findings[0], question, first)))
+            made.append(
+                Line(question.who, question.what, _help(first), answers, _baseline(findings[0], question, first))
+            )
     return made
 
 
@@ -72,7 +74,11 @@ def _answer(one: Measured | None, question: Question) -> str:
     if one is None:
         return "does not apply"
     if not one.channel:
-        return f"nothing to look at (a guess: {figure(one)})" if one.measure != "accuracy" else f"no more than {figure(one)}"
+        return (
+            f"nothing to look at (a guess: {figure(one)})"
+            if one.measure != "accuracy"
+            else f"no more than {figure(one)}"
+        )
     return f"{figure(one)} {question.asks}"
 
 

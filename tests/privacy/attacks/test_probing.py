@@ -7,6 +7,7 @@ import torch
 from made_up import linear, made_up, noise
 
 from dvfl.privacy.attacks import probing
+from dvfl.privacy.label_reader import WAY
 from dvfl.privacy.readers import SMALL
 
 EFFORT = replace(SMALL, labels=(1, 20), hidden=(32,), steps=200)
@@ -30,7 +31,7 @@ def test_a_network_is_chosen_where_classes_are_not_linear() -> None:
     y = (z[0, :, 0] * z[0, :, 1] > 0).long()
     seen = replace(seen.with_encodings([z, z]), y=y, outputs=seen.outputs[..., :2])
     last = probing.measure(seen, EFFORT)[-1]
-    assert last.way == "ridge or network"
+    assert last.way == WAY
     assert last.mean > 90
 
 

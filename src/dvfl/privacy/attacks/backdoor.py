@@ -38,11 +38,18 @@ def measure(case: Case, effort: Effort, clean: Simulation | None = None) -> list
     poisoned = case.changed(data=triggered(data, guest, rows))
     shown = [torch.from_numpy(one.test).to(case.device) for one in poisoned.data.guests]
     values, usual = (
-        _success(data, encodings(simulation, shown)[1])
-        for simulation in (poisoned.trained(), clean or case.trained())
+        _success(data, encodings(simulation, shown)[1]) for simulation in (poisoned.trained(), clean or case.trained())
     )
     turned = Measured(
-        "backdoor", "trigger", "a guest", "nothing", len(rows), "classes", "predictions of one class", "accuracy", values
+        "backdoor",
+        "trigger",
+        "a guest",
+        "nothing",
+        len(rows),
+        "classes",
+        "predictions of one class",
+        "accuracy",
+        values,
     )
     none = replace(turned, way="trigger, no poisoned rows", known=0, known_of="nothing", control="nothing seen")
     return [turned, replace(none, values=usual)]
