@@ -45,7 +45,6 @@ def test_noise_is_inverted_in_no_way() -> None:
 def test_public_rows_make_up_for_few_known_ones() -> None:
     seen = correlated(made_up(columns=(40, 40), shift=0.0))
     figures = {one.way: one.mean for one in inversion.measure(seen, replace(EFFORT, known=(8,)))}
-    print(figures)
     assert figures["public rows"] > figures["ridge"] + 0.1
     assert figures["public rows"] > 0.6
 
@@ -59,7 +58,6 @@ def test_all_encodings_help_where_few_directions_count() -> None:
     figures = {
         one.way: one.mean for one in inversion.measure(seen.with_encodings([wide[None]]), replace(EFFORT, known=(20,)))
     }
-    print(figures)
     assert figures["ridge, all encodings"] > figures["ridge"] + 0.05
 
 

@@ -14,9 +14,11 @@ from dvfl.errors import UserError
 from dvfl.privacy.alike import Alike, by_ridge, explained
 from dvfl.privacy.measured import Control, Measured
 from dvfl.privacy.readers import Effort, best_ridge
-from dvfl.privacy.recording import Recording
+from dvfl.privacy.recording import Recording, at
 
 _TARGET, _ENCODINGS, _COLUMNS = "another guest's columns", "encodings of one guest", "columns of another guest"
+
+_WEIGHTS = (0.1, 0.3, 1.0)  # of the colluding guest's columns beside encodings
 
 
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
@@ -42,15 +44,22 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
 
 
 def _together(seen: Recording, columns: list[Tensor], known: Tensor) -> tuple[float, ...]:
-    """Ridge from both side by side, or from the encodings alone where the known rows say that this does better."""
+    """Ridge from both side by side; the known rows say how much weight the colluding guest's columns deserve."""
     shares = []
     for guest, beside in zip(seen.guests, columns, strict=True):
-        cut = guest.z.shape[2]
+        pairs = [torch.cat([_evened(guest.z), weight * _evened(beside)], 2) for weight in _WEIGHTS]
 
-        def guess(group: Alike, known: Tensor, cut: int = cut) -> Tensor:
-            z, x = group.known(known)
-            return best_ridge([(z[..., :cut], group.victims[..., :cut]), (z, group.victims)], x)
+        def guess(group: Alike, known: Tensor, pairs: list[Tensor] = pairs) -> Tensor:
+            rows = group.rows.victim
+            views = [(group.known(known)[0], group.victims), *((at(pair, known), pair[:, rows]) for pair in pairs)]
+            return best_ridge(views, group.known(known)[1], scaled=False)
 
-        pair = replace(guest, z=torch.cat([guest.z, beside], 2), gradients=None)
-        shares.append(explained(replace(seen, guests=(pair,)), known, guess))
+        alone = replace(guest, z=_evened(guest.z), gradients=None)
+        shares.append(explained(replace(seen, guests=(alone,)), known, guess))
     return tuple(sum(each) / len(each) for each in zip(*shares, strict=True))
+
+
+def _evened(values: Tensor) -> Tensor:
+    """Columns (replicas, rows, width) scaled to one spread over all rows, which colluders hold; silent ones stay so."""
+    spread = values.std(1, keepdim=True, correction=0)
+    return values / spread.maximum(spread.mean(2, keepdim=True) * 0.3).clamp(min=1e-6)
