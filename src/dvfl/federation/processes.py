@@ -24,6 +24,7 @@ from dvfl.federation.current_rows import CurrentRows
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import GuestParty
 from dvfl.federation.guest_alignment import GuestAlignment
+from dvfl.federation.guest_release import guest_release
 from dvfl.federation.guest_service import GuestService
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
@@ -121,6 +122,7 @@ def _opened_guest(
         now_ms=here.now_ms(),
         log=say,
         lineage=secrets.randbits(62),
+        release=guest_release(folder, party),
     )
 
 
