@@ -5,5 +5,5 @@ from torch import Tensor
 
 def released(z: Tensor, clip: float, noise: float, drawn: Tensor) -> Tensor:
     """Encodings (.., latent) none longer than `clip`, with `noise * clip` times the standard normal numbers `drawn`."""
-    share = (clip / z.norm(dim=-1, keepdim=True)).clamp(max=1)  # of a row of zeros too: no length is above the clip
-    return z * share + noise * clip * drawn
+    length: Tensor = z.norm(dim=-1, keepdim=True)
+    return z * (clip / length).clamp(max=1) + noise * clip * drawn  # of a row of zeros too
