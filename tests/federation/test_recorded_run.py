@@ -12,6 +12,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from recording import Frame, Recorded, Relay, arrays_in, frames
 from dvfl.federation.accounts import ALIGN, ENCODE
 from dvfl.federation.chaos_folder import addresses, redirected
 from dvfl.federation.chaos_schedule import link
+from dvfl.federation.journal import read_journal
 from dvfl.federation.plan import read_plan
 from dvfl.federation.settings import Federation
 from dvfl.federation.streams import stream_name
@@ -60,6 +62,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     for party, files in {"guest-1": TABLES, "guest-2": TABLES, "owner": LABELS}.items():
         for file in files:
             plant(folder / party / file, planted(party))
+    for path in folder.glob("*/party.toml"):
+        text = path.read_text()
+        assert "record = false" in text
+        path.write_text(text.replace("record = false", "record = true"))
     return asyncio.run(recorded(folder))
 
 
@@ -182,6 +188,38 @@ def test_little_reaches_guests_beside_what_they_send_once_they_are_aligned(run: 
     )
     assert letters > 0
     assert sum(len(one.from_guest) for one in kept) > 50 * (sum(len(one.to_guest) for one in kept) - letters)
+
+
+def test_a_guests_own_journal_has_every_message_that_reached_it_and_every_one_that_it_sent(run: Run) -> None:
+    for guest in run.federation.guests:
+        passed: dict[str, Counter[tuple[str, int]]] = {"received": Counter(), "sent": Counter()}
+        for whose, received, sent in run.lines():
+            for direction, kept in (("received", received), ("sent", sent)) if whose == guest else ():
+                messages = [frame.payload for frame in kept if frame.payload.startswith(b"DVFL")]
+                passed[direction].update((type(decode(one)).__name__, len(one)) for one in messages)
+        noted = read_journal(run.folder / guest)
+        assert noted is not None and noted.full_ms is None
+        for direction, counted in passed.items():
+            own = Counter((entry.kind, entry.bytes) for entry in noted.entries if entry.direction == direction)
+            # What was under way when the guest left may be in one of the two alone; greetings before a host was up
+            # did not get as far as the relay.
+            more = sum(count for (kind, _), count in (own - counted).items() if kind != "Hello")
+            assert sum((counted - own).values()) <= 4 and more <= 4
+            assert sum(counted.values()) > 40
+
+
+def test_hosts_and_owner_noted_what_they_got_and_no_journal_has_a_floating_point_array_to_a_guest(run: Run) -> None:
+    got = {"host-1": ("guest-1", "Encodings"), "host-2": ("guest-2", "Encodings"), "owner": ("host-1", "Chunk")}
+    guests = set(run.federation.guests)
+    for party in (*got, *guests):
+        noted = read_journal(run.folder / party)
+        assert noted is not None
+        floating = {(one.direction, one.other, one.kind) for one in noted.entries if one.floating}
+        if party in got:
+            assert ("received", *got[party]) in floating
+            assert not any(direction == "sent" and other in guests for direction, other, _ in floating)
+        else:
+            assert floating == {("sent", "host-1", "Encodings"), ("sent", "host-2", "Encodings")}
 
 
 # Ids.

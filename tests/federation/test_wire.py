@@ -34,6 +34,7 @@ from dvfl.federation.wire import (
     Welcome,
     decode,
     encode,
+    outline,
 )
 
 KINDS: tuple[type, ...] = get_args(Message)
@@ -122,6 +123,14 @@ def test_arrays_need_not_be_contiguous_to_be_sent() -> None:
 
 def test_a_whole_number_will_do_for_seconds() -> None:
     assert decode(encode(replace(HELLO, longest_wait_s=2)), Hello).longest_wait_s == 2.0
+
+
+@each_message
+def test_an_outline_says_of_a_message_what_is_in_it_and_no_more(message: Message) -> None:
+    made = outline(encode(message))
+    arrays = {name: getattr(message, name) for name in message.__dataclass_fields__}
+    there = [(name, one.dtype.name, one.shape) for name, one in arrays.items() if isinstance(one, np.ndarray)]
+    assert made == (type(message).__name__, tuple(there))
 
 
 # Frames.

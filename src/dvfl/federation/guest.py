@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.dropping import Dropped
+from dvfl.federation.guest_release import Release
 from dvfl.federation.guest_training import GuestTraining, Rows
 from dvfl.federation.plan import BadPlan, SignedPlan, heard, read_plan
 from dvfl.federation.storage import Checkpoint, Storage
@@ -54,8 +55,9 @@ class GuestParty:
         now_ms: int,
         log: Callable[[str], None],
         lineage: int,  # a fresh random number, for where no weights were saved
+        release: Release | None = None,  # what is done to encodings before they leave
     ) -> None:
-        self._log, self._federation = log, federation
+        self._log, self._federation, self._release = log, federation, release
         self.name, self._table, self._encode_only, self._storage = name, table, encode_only, storage
         self._owner_key = owner_key
         self.signed: SignedPlan | None = None
@@ -200,7 +202,7 @@ class GuestParty:
             return
         if self.signed is not None:  # the run it knew is retired: a new one begins
             self.epoch, self.iteration, self._loss, self.losses, self.hosts = 0, 0, 0.0, [], {}
-        self.training, self.signed = GuestTraining(self.name, kept.plan, self._table), kept
+        self.training, self.signed = GuestTraining(self.name, kept.plan, self._table, self._release), kept
         if other := kept.plan.other_file(self._federation):
             self._log(other)
         self.save()
@@ -213,7 +215,7 @@ class GuestParty:
         self.longest_wait_s = values["longest_wait_s"]
         if values["plan"]:
             self.signed = read_plan(values["plan"], self._owner_key)
-            self.training = GuestTraining(self.name, self.signed.plan, self._table)
+            self.training = GuestTraining(self.name, self.signed.plan, self._table, self._release)
             self.training.guest.learner.restore(saved.tensors)
 
     def _message(

@@ -125,6 +125,6 @@ class _Encoder:
             mine = (rows >= first) & (rows < first + table.rows)
             if mine.any():
                 has.append(slots[mine])
-                values.append(self.training.codes(table.take(rows[mine] - first)))
+                values.append(self.training.sent(table.take(rows[mine] - first), slots[mine], self.hash))
             first += table.rows
         return np.concatenate(has), np.concatenate(values)

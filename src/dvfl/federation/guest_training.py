@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
+from dvfl.federation.guest_release import Release
 from dvfl.federation.plan import Plan
 from dvfl.parties.augmentation import Augmentation, image_copies, table_copies
 from dvfl.parties.guest import Guest
@@ -41,13 +42,13 @@ class Rows(Protocol):
 
 
 class GuestTraining:
-    """The network that the plan gives a guest, on its table."""
+    """The network that the plan gives a guest, on its table; with a `release`, nothing leaves but by it."""
 
-    def __init__(self, name: str, plan: Plan, table: Rows) -> None:
+    def __init__(self, name: str, plan: Plan, table: Rows, release: Release | None = None) -> None:
         names = [guest.name for guest in plan.guests]
         if name not in names:
             raise UserError(f"the plan has no guest '{name}' ({', '.join(names)}); a new run must name it")
-        self._plan, self._table, self._number = plan, table, names.index(name)
+        self._plan, self._table, self._number, self._release = plan, table, names.index(name), release
         planned = plan.guests[self._number]
         if planned.columns != table.width:
             raise UserError(
@@ -77,8 +78,9 @@ class GuestTraining:
         for number, rows in enumerate(order, first):
             x = torch.from_numpy(self._table.take(rows))[None]
             seen = self._seen(x, number) if self._luck is not None else None
+            encoder = "" if self._release is None else self.encoder_hash  # as it is before the update
             code, loss = self.guest.step(x, float(self._rates[number]), None, seen)
-            codes.append(code[0].numpy())
+            codes.append(self._leaving(code[0].numpy(), x[0].numpy(), self._table.slots[rows], encoder))
             losses.append(float(loss))
         slots, encodings = self._table.slots[order.ravel()], np.concatenate(codes)
         # An epoch's last batch is completed with rows of its first, which may be in the same message: the later counts.
@@ -92,13 +94,13 @@ class GuestTraining:
         """A whole table's slots and encodings, a message's worth at a time."""
         for start in range(0, table.rows, self.rows_at_once):
             rows = np.arange(start, min(table.rows, start + self.rows_at_once))
-            yield table.slots[rows], self.codes(table.take(rows))
+            yield table.slots[rows], self.sent(table.take(rows), table.slots[rows], self.encoder_hash)
 
     @torch.no_grad()
-    def codes(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The encodings of some rows."""
+    def sent(self, x: NDArray[np.float32], slots: NDArray[np.int32], encoder: str) -> NDArray[np.float32]:
+        """The encodings of some rows as they leave the guest; `encoder` is its hash, for whoever has it at hand."""
         codes: NDArray[np.float32] = self.guest.encode(torch.from_numpy(x)[None])[0].numpy()
-        return codes
+        return self._leaving(codes, x, slots, encoder)
 
     @property
     def latent(self) -> int:
@@ -111,14 +113,21 @@ class GuestTraining:
         return hashlib.sha256(self.guest.learner.parameters[:, :cut].contiguous().numpy().tobytes()).hexdigest()
 
     def origin(self, tables: Sequence[Rows]) -> str:
-        """Which weights and tables encodings are made from: what has the same origin is the same.
+        """Which weights and tables encodings are made from, and what is done to them: of one origin, the same numbers.
 
         All weights have a part in it. Nobody else has them, so nobody can tell from it what is in the tables.
         """
         digest = hashlib.sha256(self.guest.learner.parameters.contiguous().numpy().tobytes())
+        if self._release is not None:
+            digest.update(self._release.name.encode() + self._release.secret)
         for table in tables:
             digest.update(table.identity.encode())
         return digest.hexdigest()
+
+    def _leaving(
+        self, codes: NDArray[np.float32], x: NDArray[np.float32], slots: NDArray[np.int32], encoder: str
+    ) -> NDArray[np.float32]:
+        return codes if self._release is None else self._release.leaving(codes, x, slots, encoder)
 
     def _seen(self, x: Tensor, number: int) -> Tensor:
         """What it sees in place of a batch in a round: as much as is not hidden, or altered copies to compare."""

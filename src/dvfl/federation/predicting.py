@@ -17,11 +17,14 @@ from dvfl.federation.answering import HOSTS_SHARE, rows_at_once
 from dvfl.federation.collected_rows import CollectedRows
 from dvfl.federation.combining import check_answer, combined
 from dvfl.federation.host_watch import HostWatch
+from dvfl.federation.journal import Journal
 from dvfl.federation.line import OwnerLine
 from dvfl.federation.nats_line import Connection, NatsOwnerLine
 from dvfl.federation.owner_folder import Model, OwnerFolder, Saved
 from dvfl.federation.prediction_tables import framed
 from dvfl.federation.predictions import NotReady, Prediction
+from dvfl.federation.process import say
+from dvfl.federation.recorded_lines import recorded_owner_lines
 from dvfl.federation.surroundings import Here, Surroundings, worked
 from dvfl.federation.tasks import end, within
 from dvfl.federation.wire import BadMessage, Predict, Predicted, Refused, decode, encode
@@ -51,7 +54,7 @@ class Source(Protocol):
 
 
 class FederationPredictor:
-    """Predicts by asking hosts; holds no lock, signs and writes nothing. `opened` makes one of the owner's folder."""
+    """Predicts by asking hosts; holds no lock, and signs nothing. `opened` makes one of the owner's folder."""
 
     def __init__(
         self, source: Source, name: str, lines: Mapping[str, OwnerLine], here: Surroundings, *, pad: int = 0
@@ -180,7 +183,9 @@ async def opened(folder: Path, *, pad: int = 0) -> AsyncIterator[FederationPredi
     source = await asyncio.to_thread(OwnerFolder, folder)
     federation = source.federation.name
     connections = {host: Connection(folder, host, federation, at) for host, at in source.party.hosts.items()}
-    lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+    bare = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+    journal = Journal(folder, say) if source.party.record else None
+    lines = recorded_owner_lines(bare, journal)
     predictor = FederationPredictor(source, federation, lines, Here(), pad=pad)
     works = [predictor.run(), *(connection.keep() for connection in connections.values())]
     tasks = [asyncio.create_task(work) for work in works]
@@ -188,6 +193,8 @@ async def opened(folder: Path, *, pad: int = 0) -> AsyncIterator[FederationPredi
         yield predictor
     finally:
         await end(tasks)
+        if journal is not None:
+            journal.close()
 
 
 async def predict_all(

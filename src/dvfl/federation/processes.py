@@ -24,16 +24,20 @@ from dvfl.federation.current_rows import CurrentRows
 from dvfl.federation.dropping import Dropped
 from dvfl.federation.guest import GuestParty
 from dvfl.federation.guest_alignment import GuestAlignment
+from dvfl.federation.guest_release import guest_release
 from dvfl.federation.guest_service import GuestService
 from dvfl.federation.host import HostParty
 from dvfl.federation.host_service import HostService
 from dvfl.federation.id_files import slots_file
+from dvfl.federation.journal import Journal
 from dvfl.federation.labels import owner_labels, slot_count
+from dvfl.federation.line import HostLine, OwnerLine
 from dvfl.federation.nats_line import Connection, NatsGuestLine, NatsHostLine, NatsOwnerLine
 from dvfl.federation.owner import OwnerParty
 from dvfl.federation.owner_alignment import Aligned, OwnerAlignment
 from dvfl.federation.owner_service import OwnerService
 from dvfl.federation.process import held, report, run, say
+from dvfl.federation.recorded_lines import RecordedHostLine, recorded_guest_lines, recorded_owner_lines
 from dvfl.federation.results import result
 from dvfl.federation.sealing import identity
 from dvfl.federation.settings import (
@@ -72,7 +76,8 @@ def run_guest(folder: Path) -> None:
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
         connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
-        lines = {host: NatsGuestLine(connection) for host, connection in connections.items()}
+        bare = {host: NatsGuestLine(connection) for host, connection in connections.items()}
+        lines = recorded_guest_lines(bare, federation.owner, Journal(folder, say) if party.record else None)
 
         async def work(stop: asyncio.Event, alignment: GuestAlignment | None) -> None:
             if alignment is not None:
@@ -121,6 +126,7 @@ def _opened_guest(
         now_ms=here.now_ms(),
         log=say,
         lineage=secrets.randbits(62),
+        release=guest_release(folder, party),
     )
 
 
@@ -139,14 +145,16 @@ def run_host(folder: Path) -> None:
         )
         guests = list(federation.guests)
         site = Site(federation.name, party.party, tuple(guests), federation.owner, folder, party.broker.listen)
-        broker = Broker(site, server)
+        broker, journal = Broker(site, server), Journal(folder, say) if party.record else None
         broker.start()
         try:
             address = site.url.removeprefix("tls://")
             connection = Connection(folder, party.party, federation.name, address)
 
             async def serve(stop: asyncio.Event) -> None:
-                line = NatsHostLine(connection, party.broker.stream_megabytes << 20)
+                line: HostLine = NatsHostLine(connection, party.broker.stream_megabytes << 20)
+                if journal is not None:
+                    line = RecordedHostLine(line, federation.owner, journal)
                 service = HostService(host, guests, line, here)
                 renew = partial(_renew_host, folder, broker, service)
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
@@ -165,7 +173,8 @@ def run_owner(folder: Path) -> None:
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
         connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
-        lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+        bare = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+        lines = recorded_owner_lines(bare, Journal(folder, say) if party.record else None)
 
         told = Told(lambda: _early_status(party.party, "owner", "starting", connections))
 
@@ -203,7 +212,8 @@ def run_align(folder: Path, shown: Callable[[Progress], None]) -> Aligned:
     with held(folder, party.party):
         storage = DiskStorage(folder / "state")
         connections = {host: Connection(folder, host, federation.name, at, say) for host, at in party.hosts.items()}
-        lines = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+        bare = {host: NatsOwnerLine(connection) for host, connection in connections.items()}
+        lines = recorded_owner_lines(bare, Journal(folder, say) if party.record else None)
 
         told = Told(lambda: _early_status(party.party, "owner", "starting", connections))
 
@@ -225,7 +235,7 @@ async def _align(
     federation: Federation,
     party: OwnerFile,
     storage: DiskStorage,
-    lines: dict[str, NatsOwnerLine],
+    lines: dict[str, OwnerLine],
     connections: dict[str, Connection],
     here: Here,
     told: Told,

@@ -1,6 +1,7 @@
 """`federation.toml`, which all parties share, and `party.toml`, which is each party's own."""
 
 import hashlib
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -213,6 +214,17 @@ class GuestFile:
     party: str
     hosts: dict[str, str]  # where each host's broker is reached, address:port
     data: GuestData = GuestData()
+    record: bool = False  # what passes its lines, for an audit (docs/threat-model.md)
+    clip: float | None = None  # the most that an encoding may be long when it leaves; None: as it is
+    noise: float = 0.0  # added to each of its numbers, as a standard deviation in parts of `clip`
+
+    def __post_init__(self) -> None:
+        if self.clip is not None and not 0 < self.clip < math.inf:
+            raise UserError(f"{PARTY}: clip = {self.clip}; a finite number above 0 is right")
+        if not 0 <= self.noise < math.inf:
+            raise UserError(f"{PARTY}: noise = {self.noise}; a finite number, 0 for none, is right")
+        if self.noise and self.clip is None:
+            raise UserError(f"{PARTY}: noise = {self.noise} without clip, of which it is a part; clip too is right")
 
 
 @dataclass(frozen=True)
@@ -230,6 +242,7 @@ class HostFile:
 
     party: str
     broker: BrokerEntry
+    record: bool = False  # what passes its line, for an audit
 
 
 @dataclass(frozen=True)
@@ -289,6 +302,7 @@ class OwnerFile:
     data: OwnerData = OwnerData()
     collect_s: float = 300.0  # within which hosts must have given their encodings
     about: dict[str, str] = field(default_factory=dict)  # data set and preset, for the result
+    record: bool = False  # what passes its lines, for an audit
 
 
 def _strip(name: str, entry: GuestEntry) -> Strip | None:

@@ -120,6 +120,15 @@ def open_table(
     return Table(prepared, about["rows"], about["width"], about["schema"], _identity(about))
 
 
+def read_prepared(folder: Path) -> Table:
+    """What a start of the party prepared in a folder, as it was then; nothing there is touched."""
+    try:
+        about = json.loads((folder / _ABOUT).read_text())
+        return Table(folder, about["rows"], about["width"], about["schema"], _identity(about))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder}: no rows are prepared there ({error}); start the guest once") from None
+
+
 def survey_table(path: Path, *, id_column: str, values: Values, schema: Schema | None) -> Surveyed:
     """What `open_table` would find, without preparing or writing anything."""
     check_file(path)

@@ -11,7 +11,7 @@ import struct
 import zlib
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, TypeVar, get_args, overload
+from typing import Any, NamedTuple, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ __all__ = [
     "MAX_HEADER",
     "MAX_MESSAGE",
     "TO",
+    "UNREADABLE",
     "Ask",
     "BadMessage",
     "Chunk",
@@ -59,6 +60,7 @@ __all__ = [
     "Introduced",
     "Letter",
     "Message",
+    "Outline",
     "Predict",
     "Predicted",
     "Refused",
@@ -72,10 +74,12 @@ __all__ = [
     "decode",
     "encode",
     "json_object",
+    "outline",
 ]
 
 MAX_MESSAGE = 768 * 1024  # bytes
 MAX_HEADER = 64 * 1024  # bytes; a Status may fill its message, because it speaks of every guest
+UNREADABLE = "unreadable"  # the kind of bytes that no party takes for a message
 
 _VERSION = 1
 _FRONT = struct.Struct("<4sBI")
@@ -134,6 +138,26 @@ def decode(data: bytes, *expected: type) -> object:
     arrays = _read_arrays(memoryview(data)[start : -_CHECKSUM.size], schema(kind), shapes)
     _check_values(kind, arrays)
     return kind(**fields, **arrays)
+
+
+class Outline(NamedTuple):
+    """What kind of message it is, and name, type and shape of every array in it; no values."""
+
+    kind: str  # or UNREADABLE
+    arrays: tuple[tuple[str, str, tuple[int, ...]], ...]
+
+
+def outline(data: bytes) -> Outline:
+    """The same of any bytes, by the header alone."""
+    try:
+        text = _checked_header(data, MAX_MESSAGE)
+        kind, _, shapes = _read_header(json_object(str(text, "utf-8")), tuple(_KINDS.values()))
+    except (BadMessage, UnicodeDecodeError):
+        return Outline(UNREADABLE, ())
+    rules = schema(kind).arrays.items()
+    return Outline(
+        kind.__name__, tuple((name, rule.dtype, tuple(one)) for (name, rule), one in zip(rules, shapes, strict=True))
+    )
 
 
 def json_object(text: str) -> dict[str, Any]:

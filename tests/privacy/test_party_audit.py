@@ -1,0 +1,206 @@
+"""Parties of a real federation that audit themselves: a whole run of real processes, then nothing but their folders."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from digits import make_digits
+
+from dvfl.errors import UserError
+from dvfl.federation.predicting import predict
+from dvfl.federation.supervisor import Supervisor
+from dvfl.privacy.measured import r2
+from dvfl.privacy.party_audit import audited_party, guest_controls, guest_recording, owner_recording
+from dvfl.privacy.party_recordings import feedback, wire_summary
+from dvfl.privacy.readers import SMALL, ridge
+from dvfl.privacy.recording import Recording
+
+PATIENCE_S = 120.0
+PARTIES = ("guest-1", "guest-2", "host-1", "owner")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A federation that recorded itself through training and some predictions; guest-2 sends noise."""
+    folder = make_digits(tmp_path_factory.mktemp("audit") / "practice", hosts=1)
+    for party in PARTIES:
+        change(folder / party, "record = false", "record = true")
+    change(folder / "guest-2", "noise = 0.0", "clip = 1.0\nnoise = 1.0")
+    supervisor = Supervisor(folder)
+    supervisor.start()
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while not supervisor.result.exists():
+            assert time.monotonic() < until, [supervisor.last_words(party) for party in supervisor.roles]
+            supervisor.watch()
+            time.sleep(0.1)
+        table = folder / "guest-1" / "table.parquet"
+        pd.read_parquet(table).iloc[::-1].to_parquet(table)  # rows that have moved: hosts have to ask again
+        until, ids = time.monotonic() + 20, pd.read_parquet(folder / "owner" / "test_labels.parquet")["id"].tolist()
+        while not any(row["kind"] == "Fresh" for row in wire_summary(folder / "guest-1")["messages"]):
+            assert time.monotonic() < until
+            predict(folder / "owner", ids[:30])
+    finally:
+        supervisor.stop()
+    return folder
+
+
+def change(folder: Path, before: str, after: str) -> None:
+    path = folder / "party.toml"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def passed(folder: Path) -> dict[tuple[str, str, str], dict[str, object]]:
+    return {(row["kind"], row["direction"], row["other"]): row for row in wire_summary(folder)["messages"]}
+
+
+def explained(seen: Recording, known: int = 400) -> float:
+    """How much of the columns of rows that it does not know a linear attacker gets, who knows some others."""
+    own, rows = seen.guests[0], seen.known(known, "test")
+    read = ridge(own.z[:, rows[0]], own.x[rows[0]][None])
+    return float(r2(own.x[None, seen.rows.victim], read(own.z[:, seen.rows.victim])))
+
+
+# Lines.
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_nothing_with_a_floating_point_array_went_to_a_guest(run: Path, party: str) -> None:
+    assert feedback(run / party) == []
+    assert wire_summary(run / party)["floating_to_guests"] == 0
+
+
+def test_the_summary_of_a_guest_has_training_and_prediction_with_the_floating_arrays_that_it_sent(run: Path) -> None:
+    found = passed(run / "guest-1")
+    pushed, asked = found["Encodings", "sent", "host"], found["Ask", "received", "host"]
+    assert pushed["floating"] == ["values"] and pushed["floating_numbers"] >= 5 * 1437  # type: ignore[operator]
+    assert found["Fresh", "sent", "host"]["floating"] == ["values"] and asked["floating"] == []
+    assert found["Letter", "received", "owner"]["bytes"] > 0 and found["Letter", "received", "owner"]["floating"] == []  # type: ignore[operator]
+    assert {kind for (kind, direction, _), row in found.items() if row["floating"]} == {"Encodings", "Fresh"}
+
+
+def test_both_ends_of_a_line_tell_the_same(run: Path) -> None:
+    here, there = passed(run / "owner"), passed(run / "host-1")
+    for kind in ("Chunk", "Predicted"):
+        assert here[kind, "received", "host"]["bytes"] == there[kind, "sent", "owner"]["bytes"] != 0
+
+
+def test_a_floating_point_array_on_its_way_to_a_guest_is_found_at_either_end(run: Path, tmp_path: Path) -> None:
+    line = {
+        "at_ms": 5,
+        "kind": "Gradients",
+        "bytes": 99,
+        "arrays": [["slots", "int32", [2]], ["values", "float32", [2, 3]]],
+    }
+    for party, direction, other in (("guest-1", "received", "host-1"), ("host-1", "sent", "guest-1")):
+        folder = tmp_path / party
+        shutil.copytree(run / party, folder, ignore=shutil.ignore_patterns("state", "broker"))
+        with (folder / "recorded" / "messages.jsonl").open("a") as file:
+            file.write(json.dumps({**line, "direction": direction, "other": other}) + "\n")
+        assert [(entry.kind, entry.floating) for entry in feedback(folder)] == [("Gradients", ("values",))]
+        assert wire_summary(folder)["floating_to_guests"] == 1
+
+
+@pytest.mark.parametrize(("before", "right"), [("record = false", "party.toml is right"), ("record = true", "is set")])
+def test_a_folder_without_recordings_is_told_the_file_and_the_switch(
+    run: Path, tmp_path: Path, before: str, right: str
+) -> None:
+    folder = tmp_path / "guest-1"
+    shutil.copytree(run / "guest-1", folder, ignore=shutil.ignore_patterns("recorded", "state"))
+    change(folder, "record = true", before)
+    with pytest.raises(UserError) as refused:
+        audited_party(folder, SMALL)
+    said = str(refused.value)
+    assert "messages.jsonl" in said and "record = true" in said and right in said and "\n" not in said
+
+
+def test_a_host_and_the_owner_are_audited_by_their_lines(run: Path) -> None:
+    for party in ("host-1", "owner"):
+        found, about = audited_party(run / party, SMALL)
+        assert found == [] and about == {"wire": wire_summary(run / party)}
+
+
+# A guest's own encodings.
+
+
+def test_a_guest_records_its_rows_and_what_it_sends_of_them(run: Path) -> None:
+    seen = guest_recording(run / "guest-1")
+    assert (seen.rows.pool, seen.rows.victims, seen.rows.tests) == (1437 - 287, 287, 360)
+    own = seen.guests[0]
+    assert own.x.shape == (seen.rows.count, 32) and own.z.shape[:2] == (1, seen.rows.count)
+    assert torch.isfinite(own.z).all() and not seen.y.any() and seen.outputs.shape == (1, seen.rows.count, 1)
+    again = guest_recording(run / "guest-1")
+    assert torch.equal(again.guests[0].x, own.x) and torch.equal(again.guests[0].z, own.z)
+
+
+def test_what_it_records_is_what_the_host_holds_of_it(run: Path) -> None:
+    seen = guest_recording(run / "guest-2").guests[0].z[0]
+    held = np.fromfile(next((run / "host-1" / "state").glob("*guest-2*.values.table")), np.float32)
+    held = held.reshape(-1, seen.shape[1])
+    nearest = [np.abs(held - row.numpy()).max(1).min() for row in seen[:40]]
+    assert max(nearest) < 1e-4  # its noise too
+
+
+def test_an_attacker_gets_more_from_raw_columns_and_less_from_a_guest_that_sends_noise(run: Path) -> None:
+    plain, noisy = guest_recording(run / "guest-1"), guest_recording(run / "guest-2")
+    controls = guest_controls(run / "guest-1", plain)
+    assert explained(controls["raw features"]) > 0.999
+    assert explained(plain) > 0.3 and explained(noisy) < 0.5 * explained(plain)
+    random = controls["random encoder"].guests[0]
+    assert random.z.shape == plain.guests[0].z.shape and not torch.allclose(random.z, plain.guests[0].z)
+
+
+def test_a_guest_that_is_not_trained_is_refused(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "guest-1"
+    shutil.copytree(run / "guest-1", folder)
+    path = folder / "state" / "checkpoint.json"
+    saved = json.loads(path.read_text())
+    path.write_text(json.dumps({**saved, "values": {**saved["values"], "epoch": 2}}))
+    with pytest.raises(UserError, match="guest-1 is at epoch 2 of 4"):
+        guest_recording(folder)
+    shutil.rmtree(folder / "state")
+    with pytest.raises(UserError, match="no run has begun"):
+        guest_recording(folder)
+    with pytest.raises(UserError, match="is the folder of a host"):
+        guest_recording(run / "host-1")
+
+
+def test_without_rows_that_are_only_encoded_some_that_were_trained_on_stand_in(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "guest-1"
+    shutil.copytree(run / "guest-1", folder)
+    change(folder, 'test_table = "test_table.parquet"\n', "")
+    rows = guest_recording(folder).rows
+    assert (rows.tests, rows.count) == (143, 1437)
+
+
+# The owner.
+
+
+def test_the_owner_has_hosts_encodings_beside_labels_and_its_own_outputs(run: Path) -> None:
+    seen = owner_recording(run / "owner")
+    assert [guest.name for guest in seen.guests] == ["host-1"] and seen.guests[0].x.shape == (seen.rows.count, 0)
+    assert seen.classes == 10 and (seen.rows.pool, seen.rows.victims, seen.rows.tests) == (1150, 287, 360)
+    right = (seen.outputs[0, seen.rows.test].argmax(1) == seen.y[seen.rows.test]).float().mean()
+    result = json.loads((run / "owner" / "result.json").read_text())
+    assert 100 * float(right) == pytest.approx(result["accuracy_mean"], abs=0.01)
+    read = ridge(
+        seen.guests[0].z[:, : seen.rows.pool],
+        torch.nn.functional.one_hot(seen.y[: seen.rows.pool], 10)[None].float(),
+    )
+    guess = read(seen.guests[0].z[:, seen.rows.victim])[0].argmax(1)
+    assert (guess == seen.y[seen.rows.victim]).float().mean() > 0.25  # a guess is right in a tenth
+
+
+def test_an_owner_that_is_not_trained_is_refused(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "owner"
+    shutil.copytree(run / "owner", folder)
+    shutil.rmtree(folder / "state")
+    with pytest.raises(UserError, match="an audit needs its trained head"):
+        owner_recording(folder)
