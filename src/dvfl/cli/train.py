@@ -100,6 +100,13 @@ def train(
     partial: Annotated[
         int | None, typer.Option(min=0, help="Times more that hosts encode labelled rows, with guests hidden.")
     ] = None,
+    clip: Annotated[
+        float | None,
+        typer.Option(help="The longest encoding of a row that leaves a guest; longer ones are scaled down."),
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Gaussian noise on all that leaves a guest: its deviation, in units of --clip.")
+    ] = None,
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
@@ -143,6 +150,8 @@ def train(
         "guest_dropout": guest_dropout,
         "host_dropout": host_dropout,
         "partial": partial,
+        "clip": clip,
+        "noise": noise,
         "retries": retries,
     }
     given = Given(
