@@ -84,6 +84,21 @@ def test_a_temperature_that_cannot_be_computed_with(temperature: str, refusal: R
     assert f"temperature {temperature}: 0.05 or more is right" in line
 
 
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (("--clip", "0"), "clip 0.0: a number above 0 is right"),
+        (("--clip", "nan"), "clip nan: a number above 0 is right"),
+        (("--clip", "1", "--noise", "-1"), "noise -1.0: 0 or more is right"),
+        (("--clip", "1", "--noise", "inf"), "noise inf: 0 or more is right"),
+        (("--noise", "0.5"), "noise 0.5 without clip"),
+        (("--strategy", "splitnn-skip", "--clip", "1"), "--clip does not go with --strategy splitnn-skip"),
+    ],
+)
+def test_clips_and_noises_that_mean_nothing(options: tuple[str, ...], wrong: str, refusal: Refusal) -> None:
+    assert wrong in refusal(*options)
+
+
 @pytest.mark.parametrize("strategy", ["fedonce", "splitnn-skip", "vafl"])
 def test_row_registers_without_registers(strategy: str, refusal: Refusal) -> None:
     assert "--registers " in refusal("--strategy", strategy, "--registers", "row")

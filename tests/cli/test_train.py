@@ -155,6 +155,19 @@ def test_guests_and_hosts_may_learn_by_simclr(short: tuple[str, ...]) -> None:
     assert set(result("r")) == SCHEMA
 
 
+def test_what_leaves_guests_may_be_clipped_and_noisy(short: tuple[str, ...]) -> None:
+    for noise in ("0.1", "30"):
+        assert main(["train", *short, "--clip", "2", "--noise", noise, "--out", noise]) == 0
+        settings = json.loads(Path(noise, "config.json").read_text())["settings"]
+        assert (settings["clip"], settings["noise"]) == (2.0, float(noise))
+        assert set(result(noise)) == SCHEMA
+    guests, hosts = (
+        [Path(noise, "models", f"{party}-1.safetensors").read_bytes() for noise in ("0.1", "30")]
+        for party in ("guest", "host")
+    )
+    assert guests[0] == guests[1] and hosts[0] != hosts[1]
+
+
 def test_the_papers_simclr_has_no_host() -> None:
     few = ["--guest-epochs", "1", "--owner-epochs", "1"]
     assert main(["train", "--quiet", "--preset", "paper", "--guest-objective", "simclr", *few, "--out", "r"]) == 0

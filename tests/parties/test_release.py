@@ -1,29 +1,103 @@
-"""Encodings as they leave a guest that shortens them and adds noise."""
+"""What leaves a guest: bounded, noisy, and the same row always with the same noise."""
 
+import math
+
+import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
-from dvfl.parties.release import released
+from dvfl.errors import UserError
+from dvfl.parties.release import Origin, check_release, drawn_by_row, drawn_once, released
 
-LENGTHS = st.floats(0.01, 100.0)
-
-
-@given(clip=LENGTHS, scale=LENGTHS, seed=st.integers(0, 1000))
-def test_without_noise_no_row_is_longer_than_the_clip_and_short_ones_stay(clip: float, scale: float, seed: int) -> None:
-    z = scale * torch.randn(2, 9, 5, generator=torch.Generator().manual_seed(seed))
-    left = released(z, clip, 0.0, torch.zeros_like(z))
-    assert (left.norm(dim=-1) <= clip * (1 + 1e-5)).all()
-    short = z.norm(dim=-1) <= clip
-    assert torch.equal(left[short], z[short])
-    along = torch.nn.functional.cosine_similarity(left, z, dim=-1)
-    assert torch.allclose(along, torch.ones_like(along), atol=1e-4)
+CPU = torch.device("cpu")
 
 
-def test_noise_is_added_after_the_clip_in_parts_of_it() -> None:
-    z, drawn = torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, -2.0]])
-    assert torch.allclose(released(z, 2.5, 0.5, drawn), torch.tensor([[1.5 + 1.25, 2.0 - 2.5]]))
+def encodings(seed: int = 0) -> Tensor:
+    return torch.randn(2, 30, 5, generator=torch.Generator().manual_seed(seed)) * torch.linspace(0.1, 4, 30)[:, None]
 
 
-def test_a_row_of_zeros_stays_what_it_is() -> None:
+@given(st.integers(0, 1000), st.floats(0.01, 20))
+def test_without_noise_no_row_is_longer_than_the_bound_and_all_keep_their_direction(seed: int, clip: float) -> None:
+    z = encodings(seed)
+    sent = released(z, clip, 0.0, torch.randn_like(z))
+    assert (sent.norm(dim=-1) <= clip * (1 + 1e-5)).all()
+    assert torch.cosine_similarity(sent, z, dim=-1).min() > 1 - 1e-5
+
+
+def test_rows_within_the_bound_stay_what_they_are() -> None:
+    z = encodings()
+    short = z.norm(dim=-1) <= 2
+    sent = released(z, 2.0, 0.0, torch.randn_like(z))
+    assert 0 < short.sum() < short.numel()
+    assert torch.equal(sent[short], z[short])
+    torch.testing.assert_close(sent[~short].norm(dim=-1), torch.full(((~short).sum(),), 2.0))
+
+
+def test_a_row_of_zeros_stays_one() -> None:
     assert torch.equal(released(torch.zeros(1, 3), 1.0, 0.0, torch.zeros(1, 3)), torch.zeros(1, 3))
+
+
+def test_noise_is_in_units_of_the_bound() -> None:
+    z, drawn = encodings(), torch.randn(2, 30, 5)
+    noise = released(z, 0.5, 3.0, drawn) - released(z, 0.5, 0.0, drawn)
+    torch.testing.assert_close(noise, 1.5 * drawn)
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=40), st.integers(1, 9))
+def test_a_row_has_the_same_noise_whatever_is_drawn_beside_it(rows: list[int], width: int) -> None:
+    together = drawn_by_row(np.array(rows), width, CPU, 3, 1, "train")
+    for row, noise in zip(rows, together, strict=True):
+        assert torch.equal(drawn_by_row(np.array([row]), width, CPU, 3, 1, "train")[0], noise)
+
+
+def test_rows_seeds_guests_and_tables_have_noise_of_their_own() -> None:
+    rows = np.arange(3000)
+    first = drawn_by_row(rows, 4, CPU, 3, 1, "train")
+    others = [
+        drawn_by_row(rows + 1, 4, CPU, 3, 1, "train"),
+        drawn_by_row(rows + 1024, 4, CPU, 3, 1, "train"),
+        drawn_by_row(rows, 4, CPU, 4, 1, "train"),
+        drawn_by_row(rows, 4, CPU, 3, 2, "train"),
+        drawn_by_row(rows, 4, CPU, 3, 1, "test"),
+        drawn_once((3000, 4), CPU, 3, 1, "pushed", 0),
+    ]
+    for other in others:
+        assert abs(float((first * other).mean())) < 5 / math.sqrt(first.numel())
+
+
+def test_noise_is_standard_normal() -> None:
+    drawn = drawn_by_row(np.arange(20_000), 5, CPU, 0, 0, "train")
+    assert abs(float(drawn.mean())) < 0.02
+    assert abs(float(drawn.std()) - 1) < 0.02
+    assert abs(float(drawn.pow(4).mean()) - 3) < 0.1
+
+
+def test_rows_of_an_origin_are_counted_from_its_first_unless_they_are_given() -> None:
+    assert Origin("train").numbers(3, 2).tolist() == [3, 4]
+    assert Origin("train", np.array([7, 1, 5])).numbers(1, 2).tolist() == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("clip", "noise", "wrong"),
+    [
+        (0.0, 0.0, "clip 0.0"),
+        (-1.0, 0.0, "clip -1.0"),
+        (math.inf, 0.0, "clip inf"),
+        (math.nan, 0.0, "clip nan"),
+        (1.0, -0.1, "noise -0.1"),
+        (1.0, math.inf, "noise inf"),
+        (1.0, math.nan, "noise nan"),
+        (None, 0.5, "without clip"),
+    ],
+)
+def test_what_means_nothing_is_refused(clip: float | None, noise: float, wrong: str) -> None:
+    with pytest.raises(UserError, match=wrong):
+        check_release(clip, noise)
+
+
+def test_a_bound_alone_and_neither_are_right() -> None:
+    check_release(None, 0.0)
+    check_release(2.0, 0.0)

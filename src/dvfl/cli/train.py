@@ -108,6 +108,13 @@ def train(
         Literal["none", "max_norm", "sign"] | None,
         typer.Option(help="What else hides labels there: all rows as long as the longest, or signs alone."),
     ] = None,
+    clip: Annotated[
+        float | None,
+        typer.Option(help="The longest encoding of a row that leaves a guest; longer ones are scaled down."),
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Gaussian noise on all that leaves a guest: its deviation, in units of --clip.")
+    ] = None,
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
@@ -153,6 +160,8 @@ def train(
         "partial": partial,
         "gradient_noise": gradient_noise,
         "gradient_defence": gradient_defence,
+        "clip": clip,
+        "noise": noise,
         "retries": retries,
     }
     given = Given(

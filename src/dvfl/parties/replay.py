@@ -45,6 +45,12 @@ class BatchStore:
         else:
             self.batches[int(place), elements].copy_(code)
 
+    def rewrite(self, places: Tensor, element: int, codes: Tensor) -> None:
+        """Puts others (places, batch, latent) in the place of one element's batches."""
+        if self._limit is not None:
+            codes = codes.clamp(-self._limit, self._limit)
+        self.batches[places, element] = codes.to(self.batches.dtype)
+
     def read(self, places: Tensor, replicas: Tensor) -> Tensor:
         """Batches at `places` (readers, guests) of the readers' replicas: (readers, guests, batch, latent)."""
         flat = places * (self.replicas * self.guests) + self._first.index_select(0, replicas)

@@ -13,6 +13,7 @@ from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
 from dvfl.privacy.gradients import sent_back
+from dvfl.parties.release import Origin
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
 from dvfl.strategies import strategy
 from dvfl.strategies.dvfl import Dvfl
@@ -86,7 +87,7 @@ def recording_of(simulation: Simulation, name: str, gradients: Sequence[Tensor] 
     rows, train, test = rows_of(data)
     tables = [torch.from_numpy(np.concatenate([one.train[train], one.test[test]])).to(device) for one in data.guests]
     y = torch.from_numpy(np.concatenate([data.y_train[train], data.y_test[test]])).to(device)
-    z, outputs = encodings(simulation, tables)
+    z, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
     back = [None] * len(tables) if gradients is None else gradients
     guests = zip(data.guests, tables, z, back, strict=True)
     recorded = tuple(GuestRecording(one.name, x, own, sent) for one, x, own, sent in guests)
@@ -94,12 +95,20 @@ def recording_of(simulation: Simulation, name: str, gradients: Sequence[Tensor] 
 
 
 @torch.no_grad()
-def encodings(simulation: Simulation, tables: list[Tensor]) -> tuple[list[Tensor], Tensor]:
-    """What each guest sends of its table (replicas, rows, latent), and the outputs for all of them."""
+def encodings(
+    simulation: Simulation, tables: list[Tensor], origins: Sequence[Origin] = (Origin("audit"),)
+) -> tuple[list[Tensor], Tensor]:
+    """What each guest sends of its table (replicas, rows, latent), and the outputs for all of them.
+
+    `origins` say which rows these are, one after the other: those that were trained on come with the same noise.
+    """
     if isinstance(simulation, Dvfl):
         stack = simulation.stack
+        counts = [len(tables[0]) if origin.rows is None else len(origin.rows) for origin in origins]
+        pieces = zip(*(table.split(counts) for table in tables), strict=True)
         with stack.suited(len(tables[0])):
-            joint = stack.encode_guests(tables)
+            sent = [stack.encode_guests(piece, origin) for piece, origin in zip(pieces, origins, strict=True)]
+        joint = torch.cat(sent, 1)
         parts: list[Tensor] = list(joint.split(stack.latents, 2))
         return parts, stack.predict(stack.encode_hosts(joint))
     if is_split(simulation):

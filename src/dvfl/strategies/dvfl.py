@@ -26,6 +26,7 @@ from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Learner
 from dvfl.parties.objectives import ObjectiveName
+from dvfl.parties.release import Origin, check_release
 from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
@@ -167,14 +168,15 @@ class Dvfl:
         clean, present, spoiled = self.rows.tables, self.rows.present, wrong if any(wrong) else None
         s, rows, width = self.settings, self.rows.count, sum(self.stack.owner_widths)
         if not (s.copies or s.partial):
-            return self.stack.encode(clean, spoiled, present)
+            return self.stack.encode(clean, spoiled, present, Origin("train"))
         made = LabelledCopies(self.data, s.copies, self.seeds, self.device, rows)
         joint = torch.empty(len(self.seeds), rows * (1 + s.copies + s.partial), width, device=self.device)
         parts = iter(joint.split(rows, 1))  # one at a time: encodings alone are kept
         for number in made:
-            next(parts).copy_(self.stack.encode(made.tables(number, clean), spoiled, present))
+            origin = Origin(f"copy {number}" if number else "train")
+            next(parts).copy_(self.stack.encode(made.tables(number, clean), spoiled, present, origin))
         for seen in partial_marks(s, self.seeds, rows, len(names), present):
-            next(parts).copy_(self.stack.encode(clean, spoiled, seen))
+            next(parts).copy_(self.stack.encode(clean, spoiled, seen, Origin("train")))
         return joint
 
     @property
@@ -193,7 +195,7 @@ class Dvfl:
         if guests is not None:
             there = torch.tensor([guest in guests for guest in range(len(self.data.guests))])
             present = there.expand(len(self.data.y_test), -1) if present is None else present & there
-        joint = self.stack.encode(self.tables.test(), present=present)
+        joint = self.stack.encode(self.tables.test(), present=present, origin=Origin("test"))
         return self.stack.predict(joint, gaps=present is not None, hosts=hosts)
 
     def scores(self) -> NDArray[np.float64]:
@@ -362,6 +364,7 @@ def _check(data: VerticalData, s: Settings) -> None:
         if not 0 <= getattr(s, name) < 1:
             raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
     check_partial(s)
+    check_release(s.clip, s.noise)
     _check_objectives(s)
     if s.period > s.guest_epochs:
         raise UserError(f"period {s.period}: with {s.guest_epochs} guest epochs nothing would ever be pushed")

@@ -1,6 +1,7 @@
 """Phase 1, guests: each trains its encoder on its own rows and pushes encodings one way."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.machine import workers
 from dvfl.strategies.picks import Picks
+from dvfl.strategies.released_batches import check_epoch_fits, release_batches
 from dvfl.strategies.replica_data import ReplicaData
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut
 from dvfl.strategies.stack import GuestGroup, Stack
@@ -42,6 +44,8 @@ class GuestPhase:
         counts = [len(guest.train) for guest in data.guests]
         self._counts = None if len(set(counts)) == 1 else counts  # of each guest's rows, where they differ
         self.iterations = -(-self.rows // self._settings.batch)
+        if hosts.wanted:
+            check_epoch_fits(stack, self.iterations, hosts.rounds_at_once)
         self.epoch = 0  # epochs done
         self.losses: list[Tensor] = []  # (replicas, guests) an epoch
         device = stack.device
@@ -123,6 +127,10 @@ class GuestPhase:
         if numbers is not None:
             feed.load("place", numbers % self._hosts.capacity)
         self._watch.time("guests", lambda: self._rounds[pushes].run(count))
+        if numbers is not None and self._settings.clip is not None:
+            places = numbers % self._hosts.capacity
+            release = partial(release_batches, self.stack, self._hosts.stores, places, order, self.epoch)
+            self._watch.time("guests", release)
         if numbers is not None:
             self._hosts.receive(start, numbers, order, alive, listens)
 

@@ -81,6 +81,8 @@ class Settings(_Plain):
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
     w_h: int | None = None  # width of a host's encoding; None: the sizing rule's
     head: tuple[int, ...] | None = None  # hidden widths of the owner's network; None: the sizing rule's
+    clip: float | None = None  # the longest encoding of a row that leaves a guest (Euclidean norm); None: any
+    noise: float = 0.0  # standard deviation of the Gaussian noise on what leaves a guest, in units of `clip`
 
     @property
     def communicated(self) -> int:
@@ -91,6 +93,16 @@ class Settings(_Plain):
     def replayed(self) -> int:
         """Host epochs that are drawn from the replay buffer."""
         return max(0, self.host_epochs - self.communicated)
+
+    @property
+    def releases(self) -> int:
+        """How often, at most, noise is drawn anew for an encoding of one training row that leaves its guest.
+
+        Once in every epoch of pushes, whether hosts train on them or not, since they see them; once for the owner, and
+        once for each copy. Passes with guests hidden are made of what hosts were sent once.
+        """
+        learning = self.hosts > 0 and self.host_model == "autoencoder"
+        return (self.communicated if learning else 0) + 1 + self.copies
 
 
 @dataclass(frozen=True)

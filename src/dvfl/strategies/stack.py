@@ -19,6 +19,7 @@ from dvfl.parties.networks import guest_objective, host_objective, own_objective
 from dvfl.parties.objectives import temperature_of
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
+from dvfl.parties.release import Origin, drawn_by_row, released
 from dvfl.parties.sizes import Sizes, sizes
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
@@ -132,9 +133,28 @@ class Stack:
         """Each group's encodings (stack, members, batch, latent) in the guests' order: (stack, batch, W_g)."""
         return joined(pieces, [group.members for group in self.groups], self.latents)
 
-    def encode_guests(self, tables: Sequence[Tensor]) -> Tensor:
-        """All guests' encodings of aligned tables: (replicas, rows, W_g)."""
-        return self.join(self._encode_groups(tables))
+    def encode_guests(self, tables: Sequence[Tensor], origin: Origin | None = None) -> Tensor:
+        """All guests' encodings of aligned tables as they leave the guests: (replicas, rows, W_g)."""
+        return self.join(self.released(self._encode_groups(tables), origin))
+
+    def released(self, pieces: list[Tensor], origin: Origin | None, first: int = 0) -> list[Tensor]:
+        """Each group's encodings (replicas, members, rows, latent), from row `first` of `origin` on, as they are sent.
+
+        The same where nothing is clipped; otherwise clipped, with the noise of each row of each seed's guests.
+        """
+        clip, noise = self.settings.clip, self.settings.noise
+        if clip is None:
+            return pieces
+        if origin is None:
+            raise ValueError("encodings that are clipped need an Origin: a row is always sent with the same noise")
+        rows, sent = origin.numbers(first, pieces[0].shape[2]), []
+        for group, piece in zip(self.groups, pieces, strict=True):
+            drawn = torch.zeros_like(piece, memory_format=torch.contiguous_format)
+            for replica, seed in enumerate(self.seeds if noise else ()):
+                for number, guest in enumerate(group.members):
+                    drawn[replica, number] = drawn_by_row(rows, group.latent, self.device, seed, guest, origin.table)
+            sent.append(released(piece, clip, noise, drawn))
+        return sent
 
     def _encode_groups(self, tables: Sequence[Tensor]) -> list[Tensor]:
         return [group.encode([tables[i] for i in group.members], self.replicas) for group in self.groups]
@@ -164,12 +184,14 @@ class Stack:
         tables: Sequence[NDArray[np.float32]] | Sequence[Tensor],
         wrong: Sequence[WrongEncodings] | None = None,
         present: Tensor | None = None,
+        origin: Origin | None = None,
     ) -> Tensor:
         """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest.
 
         A table may be (replicas, rows, columns) where each replica has its own.
         `wrong` names the guests of each group that send something else.
         `present` (rows, guests), or (replicas, rows, guests), says who has which row, as `encode_hosts` reads it.
+        `origin` says which rows these are; needed where encodings are clipped.
         """
         given = [torch.as_tensor(table).to(self.device) for table in tables]
         rows, widest = given[0].shape[-2], max(self.joint * max(1, self.settings.hosts), *self.shape.columns)
@@ -181,6 +203,7 @@ class Stack:
                 pieces = self._encode_groups(part)
                 if wrong is not None:
                     pieces = [by.spoiled_table(piece, start) for by, piece in zip(wrong, pieces, strict=True)]
+                pieces = self.released(pieces, origin, start)
                 seen = None
                 if present is not None:
                     seen = present[..., start : start + at_once, :].to(self.device).expand(self.replicas, -1, -1)
