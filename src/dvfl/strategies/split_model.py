@@ -188,7 +188,7 @@ class SplitPart:
         code: Tensor = self._tapes[number][-1].unflatten(0, (-1, len(group.members)))
         return code
 
-    def learn(self, x: Tensor, y: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+    def learn(self, x: Tensor, y: Tensor, keep: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The head's forward and backward pass on its inputs (replicas, batch, inputs): losses, and their gradient.
 
         `keep`: factors of dropout.
