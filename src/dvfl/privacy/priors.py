@@ -5,6 +5,7 @@ mean and covariance. The map to encodings is learned from known pairs; what it l
 few pairs go further than in a map from encodings to columns, which has to learn the covariance from them too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +34,10 @@ class Prior:
         mean, values, vectors = principal(x)
         kept = min(_DIRECTIONS, x.shape[2])
         return cls(mean, x.amin(1, keepdim=True), x.amax(1, keepdim=True), values[..., :kept], vectors[..., :kept])
+
+    def repeated(self, each: Callable[[Tensor], Tensor]) -> "Prior":
+        """One for every element of a larger stack."""
+        return Prior(each(self.mean), each(self.least), each(self.most), each(self.variances), each(self.directions))
 
     def coordinates(self, x: Tensor) -> Tensor:
         """Rows along the directions."""

@@ -75,7 +75,7 @@ def _ways(effort: Effort) -> dict[str, Guess]:
 
     def by_public_rows(group: Alike, known: Tensor) -> Tensor:
         if group.members not in priors:
-            priors[group.members] = Prior.of(group.each(group.x[:, group.rows.test]))
+            priors[group.members] = Prior.of(group.x[:, group.rows.test]).repeated(group.each)
         return posterior(priors[group.members], *group.known(known), group.victims, _held(group))
 
     def by_surrogate(group: Alike, known: Tensor) -> Tensor:
