@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -14,10 +17,10 @@ from digits import make_digits
 from dvfl.errors import UserError
 from dvfl.federation.predicting import predict
 from dvfl.federation.supervisor import Supervisor
-from dvfl.privacy.measured import r2
+from dvfl.privacy.measured import Measured, r2
 from dvfl.privacy.party_audit import audited_party, guest_controls, guest_recording, owner_recording
 from dvfl.privacy.party_recordings import feedback, wire_summary
-from dvfl.privacy.readers import SMALL, ridge
+from dvfl.privacy.readers import SMALL, Effort, ridge
 from dvfl.privacy.recording import Recording
 
 PATIENCE_S = 120.0
@@ -155,6 +158,27 @@ def test_an_attacker_gets_more_from_raw_columns_and_less_from_a_guest_that_sends
     assert explained(plain) > 0.3 and explained(noisy) < 0.5 * explained(plain)
     random = controls["random encoder"].guests[0]
     assert random.z.shape == plain.guests[0].z.shape and not torch.allclose(random.z, plain.guests[0].z)
+
+
+def test_a_guest_is_attacked_beside_its_controls_with_as_many_known_rows_as_there_are(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(seen: Recording, effort: Effort) -> list[Measured]:
+        return [
+            Measured("inversion", "ridge", "", "", count, "columns", "", "R2", (explained(seen, count),))
+            for count in effort.known
+        ]
+
+    attack = ModuleType("inversion")
+    attack.measure = measure  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "dvfl.privacy.attacks.inversion", attack)
+    found, about = audited_party(run / "guest-2", replace(SMALL, known=(100, 1000, 10_000)))
+    assert [(one.control, one.known) for one in found] == [
+        (control, known) for control in ("", "raw features", "random encoder") for known in (100, 1000)
+    ]
+    assert found[3].values[0] > 0.999 > found[1].values[0]
+    assert about["wire"]["role"] == "guest" and about["guest"]["tests_trained_on"] is False
+    assert (about["guest"]["clip"], about["guest"]["noise"], about["guest"]["releases"]) == (1.0, 1.0, 5)
 
 
 def test_a_guest_that_is_not_trained_is_refused(run: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def audited_party(folder: Path, effort: Effort) -> tuple[list[Measured], dict[st
 
 
 def guest_recording(folder: Path) -> Recording:
-    """One guest alone: its rows as its encoder reads them, and what it sends of them, after its defence.
+    """One guest alone: its rows as its encoder reads them, and what its sweep sends of them, after its defence.
 
     It has no labels and no outputs, so zeros stand there. Test rows are those that it only ever encodes; where it has
     no such rows they are trained on like the others, and say nothing about membership.
@@ -129,7 +129,7 @@ class _TrainedGuest:
             "tests_trained_on": self.tests is None,
             "clip": None if release is None else release.clip,
             "noise": 0.0 if release is None else release.noise,
-            "releases": plan.guest_epochs // plan.period + 1,  # of each row: every push and the sweep
+            "releases": plan.guest_epochs // plan.period + 1,  # of each row, at least: every push and the sweep
         }
 
     def _training(self) -> GuestTraining:
