@@ -14,6 +14,8 @@ from dvfl import __version__
 from dvfl.cli import bench, chaos, custody, federation, party
 from dvfl.cli.align import EXAMPLE as ALIGN_EXAMPLE
 from dvfl.cli.align import align
+from dvfl.cli.audit import EXAMPLE as AUDIT_EXAMPLE
+from dvfl.cli.audit import audit
 from dvfl.cli.doctor import EXAMPLE as DOCTOR_EXAMPLE
 from dvfl.cli.doctor import doctor
 from dvfl.cli.interrupts import Interrupted
@@ -44,6 +46,7 @@ app.command(epilog=custody.ADMIT)(custody.admit)
 app.command(epilog=ALIGN_EXAMPLE)(align)
 app.command(epilog=PREDICT_EXAMPLE)(predict)
 app.command(epilog=SERVE_EXAMPLE)(serve)
+app.command(epilog=AUDIT_EXAMPLE)(audit)
 app.command(epilog=DOCTOR_EXAMPLE)(doctor)
 for role, folder in ((party.guest, "guest-1"), (party.host, "host-1"), (party.owner, "owner")):
     app.command(epilog=f"Example: dvfl {role.__name__} practice/{folder}")(role)

@@ -159,7 +159,7 @@ def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> li
     beside = _BESIDE.get(case.strategy, "dvfl")
     for name in (case.strategy, beside):
         chosen(order.defences, name)  # refuses a name that there is not, before anything is trained
-    wanted = subjects(case.strategy, lambda: Trained(case, scores, recording), order.defences)
+    wanted = subjects(case.strategy, lambda: Trained(case, scores, recording, None), order.defences)
     if order.alone:
         return wanted
     settings = preset(folder.config["preset"], case.data, beside)

@@ -13,9 +13,10 @@ from dvfl.data.outages import read_outages
 from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
+from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import check_preset, for_absence, preset
-from dvfl.strategies.settings import AnySettings
+from dvfl.strategies.presets import check_preset, for_absence, preset, shielded
+from dvfl.strategies.settings import AnySettings, Settings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
 
@@ -32,6 +33,7 @@ class Given:
     device: str
     overrides: Mapping[str, int | float | str | None]  # fields of Settings
     absent: bool = False  # parties are to do without each other
+    shield: float | None = None  # strength of the noise on encodings that are to be harder to invert
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Plan:
     settings: AnySettings | None  # None before the data are known: presets depend on them
     overrides: dict[str, int | float | str]
     absent: bool = False
+    shield: float | None = None
 
     @property
     def name(self) -> str:
@@ -73,12 +76,15 @@ def fresh(given: Given) -> Plan:
         settings=None,
         overrides={name: value for name, value in given.overrides.items() if value is not None},
         absent=given.absent,
+        shield=given.shield,
     )
     check_preset(plan.preset)
     can_set = strategy(plan.strategy).settings.names() | {"hosts"}  # a fixed number of hosts is noted, not refused
     for name in plan.overrides:
         if name not in can_set:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
+    if plan.shield is not None and plan.strategy != "dvfl":
+        raise UserError("--shield goes with --strategy dvfl alone")
     for name, alone in (
         ("retries", "splitnn-wait"),
         *((name, "dvfl") for name in ("registers", "host_objective", "entity_augmentation", "host_dropout", "partial")),
@@ -117,6 +123,8 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
                 " leave it out to resume that run, or start anew with another --out"
             )
     overrides = cast(dict[str, Any], {name: value for name, value in given.overrides.items() if value is not None})
+    if given.shield is not None:
+        raise UserError(f"--shield cannot be changed; {source} has what it was begun with: leave it out to resume that run")
     if given.absent and replace(for_absence(settings), **overrides) != settings:
         raise UserError(
             f"--absent is given here, and {source} has other settings; leave it out to resume that run, or start anew"
@@ -155,7 +163,18 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
         overrides.pop("hosts", None)  # all others have one
     objective = overrides.get("guest_objective", "reconstruction")
     settings = replace(preset(plan.preset, data, plan.strategy, objective), **overrides)
-    return replace(for_absence(settings), **overrides) if plan.absent else settings
+    if plan.absent:
+        settings = replace(for_absence(settings), **overrides)
+    if plan.shield is None:
+        return settings
+    assert isinstance(settings, Settings)
+    return replace(shielded(settings, plan.shield, widths(data, settings)), **overrides)
+
+
+def widths(data: VerticalData, settings: Settings) -> tuple[int, ...]:
+    """Of the guests' encodings."""
+    columns = [guest.columns for guest in data.guests]
+    return sizes(data.sizes, columns, settings.w_g, settings.w_h, settings.guest_hidden).guest_latent
 
 
 def parse_faults(texts: Sequence[str]) -> Faults:

@@ -19,13 +19,27 @@ from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.report import size
 from dvfl.experiments.run_folder import RunFolder
+from dvfl.privacy.cases import check_recordable
+from dvfl.privacy.record_files import save_recording
+from dvfl.privacy.recorder import Recorder
 from dvfl.strategies import strategy
 from dvfl.strategies.checkpoint import restore, save
 from dvfl.strategies.simulation import Simulation
 
 
-def run(given: Given, out: Path | None, *, resume: bool, quiet: bool, tensorboard: Path | None = None) -> None:
-    """Trains, or goes on training, and prints the result; `tensorboard`: a folder for its curves."""
+def run(
+    given: Given,
+    out: Path | None,
+    *,
+    resume: bool,
+    quiet: bool,
+    tensorboard: Path | None = None,
+    record: bool = False,
+) -> None:
+    """Trains, or goes on training, and prints the result; `tensorboard`: a folder for its curves.
+
+    `record`: what parties saw of each other is kept for an audit. A run that was begun with it goes on with it.
+    """
     followers = [] if tensorboard is None else [_tensorboard(tensorboard)]
     with Interrupts() as interrupts:
         if resume:
@@ -35,6 +49,7 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool, tensorboar
                 _tell(f"{folder.path}: this run was finished before; its result:", quiet)
                 _print_result(folder)
                 return
+            record = record or folder.config.get("record", False)
             torch.set_num_threads(folder.config["threads"])  # or the result would not be the same to the last digit
         else:
             plan = fresh(given)
@@ -47,15 +62,21 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool, tensorboar
         simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
         if "tables" in plan.data and (data.labelled is not None or data.gaps):
             _tell(simulation.data.note, quiet)
+        if record:
+            check_recordable(simulation)
         if resume:
             folder.check_data(simulation.data)  # what is left of the data where a strategy takes less
             _restore(simulation, folder)
         interrupts.patient = True  # before there is a folder: from then on a first signal ends in a checkpoint
         if not resume:
-            folder = run_folder.create(path, run_folder.config(simulation, plan.strategy, plan.preset, plan.data))
+            config = run_folder.config(simulation, plan.strategy, plan.preset, plan.data)
+            folder = run_folder.create(path, {**config, "record": record})
         callbacks = [display(simulation, quiet), *followers]
+        recorder = Recorder() if record else None
         with followed(simulation, callbacks):
-            _train(simulation, folder, callbacks, interrupts)
+            _train(simulation, folder, callbacks, interrupts, recorder)
+        if recorder is not None:
+            save_recording(recorder.recording(simulation, plan.strategy), folder.path)
         folder.finish(simulation, encoders)
         _print_result(folder)
 
@@ -68,13 +89,21 @@ def _tensorboard(folder: Path) -> TensorBoard:
     return TensorBoard(folder)
 
 
-def _train(simulation: Simulation, folder: RunFolder, callbacks: Sequence[Callback], interrupts: Interrupts) -> None:
+def _train(
+    simulation: Simulation,
+    folder: RunFolder,
+    callbacks: Sequence[Callback],
+    interrupts: Interrupts,
+    recorder: Recorder | None,
+) -> None:
     seconds = simulation.watch.seconds
     start = time.perf_counter() - seconds.get("total", 0.0)
     while not simulation.finished:
         prepared = simulation.prepare()
         if not prepared:
             advance(simulation, callbacks)
+            if recorder is not None:
+                recorder.look(simulation)
         stopped = interrupts.noted is not None and not simulation.finished
         if prepared or stopped:
             seconds["total"] = time.perf_counter() - start

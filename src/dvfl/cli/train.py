@@ -118,6 +118,15 @@ def train(
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
+    shield: Annotated[
+        float | None,
+        typer.Option(
+            metavar="STRENGTH", help="Encodings that are harder to invert, with noise of so many times their size; 0.6, say."
+        ),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep what parties saw of each other, for dvfl audit (some 100 MB).")
+    ] = False,
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Curves for TensorBoard, one folder a seed, as it trains.")
     ] = None,
@@ -173,5 +182,6 @@ def train(
         device=device,
         overrides=overrides,
         absent=absent,
+        shield=shield,
     )
-    run(given, out, resume=resume, quiet=quiet, tensorboard=tensorboard)
+    run(given, out, resume=resume, quiet=quiet, tensorboard=tensorboard, record=record)

@@ -25,14 +25,16 @@ from dvfl.privacy.attacks import (
     predictions,
     probing,
 )
-from dvfl.privacy.cases import Case, controls, recorded
+from dvfl.privacy.cases import Case, controls
 from dvfl.privacy.defences import Defence, chosen
 from dvfl.privacy.dp_cases import dp_recorded
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
+from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.settings import AnySettings, Settings
+from dvfl.strategies.simulation import Simulation
 
 PARTS = "parts"
 _ABOUT = "about"
@@ -51,10 +53,7 @@ _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
 # .. which of those are measured on raw columns and untrained encoders as well ..
 _CONTROLLED = ("inversion", "probing", "completion")
 # .. and what an attacker does while it trains.
-_ACTIVE: dict[str, Callable[[Case, Effort], list[Measured]]] = {
-    "completion, active": completion.measure_active,
-    "backdoor": backdoor.measure,
-}
+_ACTIVE = ("completion, active", "backdoor")
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,7 @@ class Trained:
     case: Case
     scores: tuple[float, ...]  # test accuracy of each seed
     recording: Recording
+    simulation: Simulation | None  # None where it was trained before; then it is trained again if need be
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def subjects(strategy: str, undefended: Callable[[], Trained], names: Sequence[s
 def trained(case: Case) -> Trained:
     """A case trained and recorded."""
     simulation, recording = recorded(case)
-    return Trained(case, tuple(simulation.scores().tolist()), recording)
+    return Trained(case, tuple(simulation.scores().tolist()), recording, simulation)
 
 
 def _defended(undefended: Callable[[], Trained], defence: Defence) -> Trained:
@@ -168,7 +168,7 @@ def _defended(undefended: Callable[[], Trained], defence: Defence) -> Trained:
 def _private_encoders(undefended: Callable[[], Trained], epsilon: float) -> Trained:
     case = undefended().case
     scores, recording = dp_recorded(case, epsilon)
-    return Trained(case, scores, recording)
+    return Trained(case, scores, recording, None)
 
 
 def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Watcher) -> Finding:
@@ -211,8 +211,10 @@ def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Wat
 
 def _attacked(subject: Subject, attack: str, effort: Effort) -> list[Measured]:
     made = subject.make()
-    if attack in _ACTIVE:
-        return _ACTIVE[attack](made.case, effort)
+    if attack == "backdoor":
+        return backdoor.measure(made.case, effort, made.simulation)
+    if attack == "completion, active":
+        return completion.measure_active(made.case, effort, made.recording)
     figures = _SEEN[attack](made.recording, effort)
     every = made.recording.with_earlier()
     if every is not None and attack == "inversion":

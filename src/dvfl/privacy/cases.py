@@ -12,7 +12,6 @@ from torch import Tensor
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
-from dvfl.privacy.gradients import sent_back
 from dvfl.parties.release import Origin
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
 from dvfl.strategies import strategy
@@ -53,6 +52,15 @@ class Case:
         return simulation
 
 
+def check_recordable(simulation: Simulation) -> None:
+    """Refuses what no audit could be made of, before it is trained."""
+    if not isinstance(simulation, Dvfl) and not is_split(simulation):
+        raise UserError("--record: only dvfl, fedonce and split networks can be audited")
+    if simulation.data.classes is None:
+        raise UserError("--record: the labels are numbers; an audit needs classes")
+    rows_of(simulation.data)
+
+
 def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int64]]:
     """Which rows are recorded, the same for all seeds: how many for what, of the training rows, of the test rows."""
     if data.labelled is not None or data.gaps:
@@ -63,25 +71,14 @@ def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int
     return rows, draw.permutation(data.rows)[: rows.trained], draw.permutation(len(data.y_test))[: rows.tests]
 
 
-def recorded(case: Case) -> tuple[Simulation, Recording]:
-    """A case trained, and what its parties saw of each other."""
-    moments: list[list[Tensor]] = []  # of each, what every guest is sent: once early and once at the end
-    _, train, _ = rows_of(case.data)
-
-    def look(simulation: Simulation) -> None:
-        if is_split(simulation) and (simulation.epoch == 1 or simulation.finished):
-            moments.append(sent_back(simulation, torch.from_numpy(train).to(simulation.device)))
-
-    simulation = case.trained(look)
-    gradients = [torch.stack(each) for each in zip(*moments, strict=True)]
-    return simulation, recording_of(simulation, case.strategy, gradients or None)
-
-
 @torch.no_grad()
-def recording_of(simulation: Simulation, name: str, gradients: Sequence[Tensor] | None = None) -> Recording:
+def recording_of(
+    simulation: Simulation, name: str, gradients: Sequence[Tensor] | None = None, earlier: Tensor | None = None
+) -> Recording:
     """What guests send of some rows, and what the label holder says of them.
 
-    `gradients`: what each guest was sent back, (moments, replicas, trained rows, latent).
+    `gradients`: what each guest was sent back, (moments, replicas, trained rows, latent). `earlier`: means of what all
+    guests sent of trained rows before, (means, replicas, trained rows, W_g).
     """
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
@@ -89,9 +86,19 @@ def recording_of(simulation: Simulation, name: str, gradients: Sequence[Tensor] 
     y = torch.from_numpy(np.concatenate([data.y_train[train], data.y_test[test]])).to(device)
     z, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
     back = [None] * len(tables) if gradients is None else gradients
-    guests = zip(data.guests, tables, z, back, strict=True)
-    recorded = tuple(GuestRecording(one.name, x, own, sent) for one, x, own, sent in guests)
+    before = [None] * len(tables) if earlier is None else _before(earlier, z)
+    guests = zip(data.guests, tables, z, back, before, strict=True)
+    recorded = tuple(GuestRecording(one.name, x, own, sent, first) for one, x, own, sent, first in guests)
     return Recording(name, simulation.seeds, rows, recorded, y, outputs)
+
+
+def _before(earlier: Tensor, z: Sequence[Tensor]) -> list[Tensor]:
+    """The means of each guest side by side: (replicas, rows, means x latent). Of test rows nothing was sent before."""
+    made = []
+    for own, now in zip(earlier.split([one.shape[2] for one in z], 3), z, strict=True):
+        means = torch.cat(list(own), 2)
+        made.append(torch.cat([means, now[:, means.shape[1] :].repeat(1, 1, len(own))], 1))
+    return made
 
 
 @torch.no_grad()

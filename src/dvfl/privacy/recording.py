@@ -43,7 +43,7 @@ class GuestRecording:
     x: Tensor  # (rows, columns), as its encoder reads them
     z: Tensor  # (replicas, rows, latent): encodings as they left the guest
     gradients: Tensor | None = None  # (moments in training, replicas, trained rows, latent), where any are sent back
-    earlier: Tensor | None = None  # (replicas, rows, latent): mean of what it sent of the same rows before
+    earlier: Tensor | None = None  # (replicas, rows, some): means of what it sent of the same rows before, with noise
 
 
 @dataclass(frozen=True)

@@ -294,6 +294,7 @@ class Dvfl:
     def _owner_phase(self, *, lossy: bool) -> OwnerPhase:
         """The owner with all that was collected; `lossy`: some of it may not have come."""
         rows = self.rows
+        self.stack.fit_flattenings(self.tables.train())
         gaps = lossy or (rows.present is not None and not isinstance(self.stack.host, Host))
         return OwnerPhase(
             self.stack,

@@ -127,7 +127,7 @@ class GuestPhase:
         if numbers is not None:
             feed.load("place", numbers % self._hosts.capacity)
         self._watch.time("guests", lambda: self._rounds[pushes].run(count))
-        if numbers is not None and self._settings.clip is not None:
+        if numbers is not None and self._settings.alters:
             places = numbers % self._hosts.capacity
             release = partial(release_batches, self.stack, self._hosts.stores, places, order, self.epoch)
             self._watch.time("guests", release)

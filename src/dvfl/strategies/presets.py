@@ -1,5 +1,6 @@
 """The two presets: the paper's hyperparameters, and ours."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -133,6 +134,29 @@ def for_absence(settings: AnySettings) -> AnySettings:
         guest_dropout=max(settings.guest_dropout, _HIDDEN),
         host_dropout=max(settings.host_dropout, _HIDDEN_HOSTS if settings.hosts > 1 else 0.0),
         partial=max(settings.partial, _PASSES if learning else 0),
+    )
+
+
+def shielded(settings: Settings, strength: float, latents: Sequence[int]) -> Settings:
+    """The settings of a training whose encodings are harder to invert (docs/audit.md has what that costs and brings).
+
+    Guests learn by comparing altered copies of rows, which keeps less of what rows look like; they send once, since
+    hosts pass on what they read; all directions of an encoding are equally strong, and have noise of `strength` times
+    their own deviation. `latents`: widths of the guests' encodings.
+    """
+    if not 0 < strength < math.inf:
+        raise UserError(f"shield {strength}: a number above 0 is right; 0.5 to 0.7 is usual")
+    length = math.sqrt(max(latents))  # of a flat encoding, on average
+    return replace(
+        settings,
+        guest_objective="simclr",
+        guest_noise=0.0,
+        host_model="concatenate",
+        host_objective="reconstruction",
+        partial=0,
+        flatten=True,
+        clip=round(length, 4),
+        noise=round(strength / length, 6),
     )
 
 

@@ -1,4 +1,4 @@
-"""Pushed batches as they leave the guests: clipped, with noise, all of an epoch at once.
+"""Pushed batches as they leave the guests: flat, clipped, with noise, all of an epoch at once.
 
 Rounds write encodings as they are, since a round that is repeated as a graph draws nothing. Before any host reads them
 they are released where they lie.
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from dvfl.errors import UserError
+from dvfl.parties.flattening import Flattening
 from dvfl.parties.release import drawn_once, released
 from dvfl.parties.replay import BatchStore, Numbers
 from dvfl.strategies.stack import Stack
@@ -19,19 +20,23 @@ from dvfl.strategies.stack import Stack
 def release_batches(
     stack: Stack, stores: Sequence[BatchStore], places: Numbers, order: NDArray[np.int32], epoch: int
 ) -> None:
-    """Clips the batches of an epoch, at `places` (rounds,) of the stores, and adds noise of its own for every guest.
+    """Flattens and clips the batches of an epoch, at `places` (rounds,) of the stores, and adds noise of its own for every guest.
 
     `order` (rounds, replicas, batch), or (rounds, replicas, guests, batch), is what they are made of. A row that comes
     again in the epoch, to fill a batch, is sent as it was the first time: no more of it leaves the guest.
     """
     s, device = stack.settings, stack.device
-    assert s.clip is not None
     where = torch.from_numpy(places).to(device)
     for group, store in zip(stack.groups, stores, strict=True):
         for replica, seed in enumerate(stack.seeds):
             for number, guest in enumerate(group.members):
                 element = replica * len(group.members) + number
                 z = store.batches[where, element].float()  # (rounds, batch, latent)
+                if s.flatten:
+                    z = Flattening.of(z.flatten(0, 1))(z)
+                if s.clip is None:
+                    store.rewrite(where, element, z)
+                    continue
                 drawn = drawn_once(z.shape, device, seed, guest, "pushed", epoch) if s.noise else torch.zeros_like(z)
                 sent = released(z, s.clip, s.noise, drawn)
                 rows = order[:, replica] if order.ndim == 3 else order[:, replica, guest]

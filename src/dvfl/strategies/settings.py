@@ -81,6 +81,7 @@ class Settings(_Plain):
     w_g: int | None = None  # width of all guests' encodings together; None: the sizing rule's
     w_h: int | None = None  # width of a host's encoding; None: the sizing rule's
     head: tuple[int, ...] | None = None  # hidden widths of the owner's network; None: the sizing rule's
+    flatten: bool = False  # guests make all directions of their encodings equally strong before they leave
     clip: float | None = None  # the longest encoding of a row that leaves a guest (Euclidean norm); None: any
     noise: float = 0.0  # standard deviation of the Gaussian noise on what leaves a guest, in units of `clip`
 
@@ -93,6 +94,11 @@ class Settings(_Plain):
     def replayed(self) -> int:
         """Host epochs that are drawn from the replay buffer."""
         return max(0, self.host_epochs - self.communicated)
+
+    @property
+    def alters(self) -> bool:
+        """Whether something is done to encodings before they leave a guest."""
+        return self.flatten or self.clip is not None
 
     @property
     def releases(self) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dvfl.errors import UserError
 from dvfl.parties.absence import Absence
+from dvfl.parties.flattening import Flattening
 from dvfl.parties.guest import FittedGuest, FitTransform, Guest
 from dvfl.parties.host import ConcatenatingHost, Host
 from dvfl.parties.learner import Learner
@@ -28,6 +29,7 @@ from dvfl.strategies.wrong_encodings import WrongEncodings
 Encoder = nn.Module | FitTransform  # what a user may give a guest in place of the paper's encoder
 
 _ELEMENTS_AT_ONCE = 1 << 25  # of one intermediate tensor while encoding whole tables
+_FLATTENED_BY = 20_000  # rows, at most, that tell how strong each direction of an encoding is
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class Stack:
         self.latents = tuple(
             next(group.latent for group in self.groups if guest in group.members) for guest in range(len(given))
         )
+        self.flattenings = [
+            Flattening.identity(len(self.seeds), len(group.members), group.latent, device=device)
+            for group in self.groups
+            if settings.flatten
+        ]
         self.host = self._host(all(model is None for model in given))
         self.owner = self._owner()
         width = sum(self.owner_widths)
@@ -140,9 +147,11 @@ class Stack:
     def released(self, pieces: list[Tensor], origin: Origin | None, first: int = 0) -> list[Tensor]:
         """Each group's encodings (replicas, members, rows, latent), from row `first` of `origin` on, as they are sent.
 
-        The same where nothing is clipped; otherwise clipped, with the noise of each row of each seed's guests.
+        The same where nothing is done to them; otherwise flat, clipped, with the noise of each row of each seed's guests.
         """
         clip, noise = self.settings.clip, self.settings.noise
+        if self.flattenings:
+            pieces = [flat(piece) for flat, piece in zip(self.flattenings, pieces, strict=True)]
         if clip is None:
             return pieces
         if origin is None:
@@ -155,6 +164,15 @@ class Stack:
                     drawn[replica, number] = drawn_by_row(rows, group.latent, self.device, seed, guest, origin.table)
             sent.append(released(piece, clip, noise, drawn))
         return sent
+
+    @torch.no_grad()
+    def fit_flattenings(self, tables: Sequence[Tensor]) -> None:
+        """To what trained encoders make of guests' training rows, where encodings are to be flat."""
+        if not self.flattenings:
+            return
+        for flat, group in zip(self.flattenings, self.groups, strict=True):
+            rows = [tables[guest][..., :_FLATTENED_BY, :].to(self.device) for guest in group.members]
+            flat.become(Flattening.of(group.encode(rows, self.replicas)))
 
     def _encode_groups(self, tables: Sequence[Tensor]) -> list[Tensor]:
         return [group.encode([tables[i] for i in group.members], self.replicas) for group in self.groups]

@@ -116,13 +116,16 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def stack_parties(stack: Stack) -> list[tuple[str, dict[str, Tensor]]]:
     """Each party's name and views of its tensors, (replicas, ..)."""
     parties = []
-    for group in stack.groups:
+    flattenings = stack.flattenings or [None] * len(stack.groups)
+    for group, flat in zip(stack.groups, flattenings, strict=True):
         for number, guest in enumerate(group.members):
             if isinstance(group.guest, FittedGuest):
                 tensors = _linear(group.guest.model, guest)
             else:
-                flat = group.guest.learner.parameters.unflatten(0, (stack.replicas, -1))[:, number]
-                tensors = _coder(group.guest.objective, flat)
+                parameters = group.guest.learner.parameters.unflatten(0, (stack.replicas, -1))[:, number]
+                tensors = _coder(group.guest.objective, parameters)
+            if flat is not None:
+                tensors |= {"flattening.centre": flat.centre[:, number], "flattening.weights": flat.weights[:, number]}
             parties.append((f"guest-{guest + 1}", tensors))
     if isinstance(stack.host, Host):
         cut = stack.host.absence.size

@@ -1,0 +1,61 @@
+"""Looks at a training epoch by epoch, and keeps what its parties saw of each other."""
+
+import torch
+from torch import Tensor
+
+from dvfl.parties.release import Origin
+from dvfl.privacy.cases import Case, is_split, recording_of, rows_of
+from dvfl.privacy.gradients import sent_back
+from dvfl.privacy.recording import Recording
+from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.simulation import Simulation
+
+_LATE = 5  # of the last releases of a row that are averaged beside all of them
+
+
+def recorded(case: Case) -> tuple[Simulation, Recording]:
+    """A case trained, and what its parties saw of each other."""
+    recorder = Recorder()
+    simulation = case.trained(recorder.look)
+    return simulation, recorder.recording(simulation, case.strategy)
+
+
+class Recorder:
+    """Of one training. Gradients are kept twice, early and at its end; of noisy releases their means are kept."""
+
+    def __init__(self) -> None:
+        self._back: list[list[Tensor]] = []  # of each moment, what every guest is sent
+        self._pushed: list[Tensor] = []  # (replicas, trained rows, W_g) of each epoch of pushes
+        self._epoch = 0
+
+    def look(self, simulation: Simulation) -> None:
+        """After an epoch."""
+        if is_split(simulation) and (not self._back or simulation.finished):
+            rows = torch.from_numpy(rows_of(simulation.data)[1]).to(simulation.device)
+            self._back.append(sent_back(simulation, rows))
+        if isinstance(simulation, Dvfl) and simulation.settings.noise and simulation.guests.epoch > self._epoch:
+            self._epoch = simulation.guests.epoch
+            if simulation.hosts.wanted and self._epoch % simulation.settings.period == 0:
+                self._pushed.append(_pushed(simulation, self._epoch))
+
+    def recording(self, simulation: Simulation, name: str) -> Recording:
+        """Of the training when it is over."""
+        back = [torch.stack(each) for each in zip(*self._back, strict=True)]
+        return recording_of(simulation, name, back or None, self._earlier())
+
+    def _earlier(self) -> Tensor | None:
+        """Means of all releases, and of the last ones: (2, replicas, trained rows, W_g)."""
+        if not self._pushed:
+            return None
+        late = self._pushed[-_LATE:]
+        return torch.stack([sum(those[1:], those[0]) / len(those) for those in (self._pushed, late)])
+
+
+@torch.no_grad()
+def _pushed(simulation: Dvfl, epoch: int) -> Tensor:
+    """What guests pushed of the recorded rows in an epoch that is just over, with noise like that of the epoch."""
+    stack, train = simulation.stack, rows_of(simulation.data)[1]
+    tables = [torch.from_numpy(one.train[train]).to(simulation.device) for one in simulation.data.guests]
+    stack.fit_flattenings(simulation.tables.train())  # as they are now; they are fitted anew for the owner
+    with stack.suited(len(train)):
+        return stack.encode_guests(tables, Origin(f"pushed {epoch}", train))
