@@ -79,10 +79,16 @@ def test_a_regression_has_values_in_place_of_classes() -> None:
 
 
 def test_a_file_that_could_not_be_written_is_refused_before_anybody_is_asked(tmp_path: Path) -> None:
-    check_out(tmp_path / "a.csv")
-    for path, said in ((tmp_path / "a.json", ".parquet or .csv"), (tmp_path / "no" / "a.csv", "is not there")):
+    check_out(tmp_path / "a.csv", tmp_path / "ids.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for name, said in (
+        ("a.json", r"\.parquet or \.csv"),
+        ("no/a.csv", "is not there"),
+        ("folder.csv", "is a folder"),
+        ("folder.csv/../ids.csv", "is the list of the ids"),
+    ):
         with pytest.raises(UserError, match=said):
-            check_out(path)
+            check_out(tmp_path / name, tmp_path / "ids.csv")
 
 
 def test_the_summary_names_who_was_missing_and_where_unknown_ids_stand_but_no_id() -> None:

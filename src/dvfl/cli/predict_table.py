@@ -17,7 +17,7 @@ _SHOWN = 3  # lines of unknown ids
 
 def run_and_show(folder: Path, ids: Path, out: Path, deadline_s: float, pad: int) -> None:
     """Predicts, writes the table, and says what the predictions rest on."""
-    check_out(out)
+    check_out(out, ids)
     column = read(OwnerFile, folder / PARTY).data.id if role_of(folder) == "owner" else "id"
     asked = read_list(ids, column)
     found, predictor = asyncio.run(predict_all(folder, asked.ids, deadline_s=deadline_s, pad=pad))

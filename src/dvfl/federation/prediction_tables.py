@@ -56,12 +56,16 @@ def framed(found: Sequence[Prediction], guests: Sequence[str], classes: Sequence
     return pd.DataFrame(columns)
 
 
-def check_out(path: Path) -> None:
-    """Refuses a file that could not be written, before anybody is asked."""
+def check_out(path: Path, ids: Path) -> None:
+    """Refuses a file that could not be written, or is the list itself, before anybody is asked."""
     if path.suffix.lower() not in (".parquet", ".csv"):
         raise UserError(f"{path}: predictions are written as .parquet or .csv")
     if not path.parent.is_dir():
         raise UserError(f"{path}: the folder {path.parent} is not there")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; a file to write predictions to is right")
+    if path.resolve() == ids.resolve():
+        raise UserError(f"{path} is the list of the ids; another file is right")
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
