@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dvfl.align.ids import IdRules, evened, normalised
+from dvfl.data.reading import first_line
 from dvfl.errors import UserError
 from dvfl.federation.collected_rows import CollectedRows, read_collected
 from dvfl.federation.credentials import check_client_keys
@@ -96,6 +98,10 @@ class OwnerFolder:
                 raise UserError(
                     f"{state}: of another federation ({error}); the state that this folder's own owner made is right"
                 ) from None
+            except (KeyError, TypeError):
+                raise UserError(
+                    f"{state}: not the state of an owner; the one that this folder's own owner made is right"
+                ) from None
             self._checkpoint = now
             model = self.saved.model if self.saved else None
             if {host: rows.frozen for host, rows in self.collected.items()} != (model.hosts if model else {}):
@@ -132,7 +138,7 @@ class OwnerFolder:
         away = "" if status["up"] else f"; {self.party.party} does not run, start dvfl owner"
         if self.saved is None:
             aligning = status.get("state") == "aligning"
-            done = f", {status['aligned']} of {status['to_align']}" if aligning and "to_align" in status else ""
+            done = f", {status['aligned']} of {status['to_align']}" if aligning and status.get("to_align") else ""
             return f"not trained yet: {'ids are being aligned' + done if aligning else 'no run has begun'}{away}"
         if self.saved.state == "phase 1":
             told = status.get("progress", "guests and hosts train")
@@ -155,7 +161,12 @@ def _marks(paths: list[Path]) -> list[tuple[int, int] | None]:
 
 
 def _slots(path: Path, rules: IdRules) -> list[tuple[bytes, int]]:
-    table = pq.read_table(path, columns=["id", "slot"])
+    try:
+        table = pq.read_table(path, columns=["id", "slot"])
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(
+            f"{path} cannot be read as .parquet of 'id' and 'slot': {first_line(error)}; what alignment wrote is right"
+        ) from None
     return list(
         zip(normalised(table.column("id"), rules, str(path), "id"), table.column("slot").to_pylist(), strict=True)
     )
