@@ -10,7 +10,7 @@ from dvfl.federation.configuration import read
 from dvfl.federation.predicting import predict_all
 from dvfl.federation.prediction_tables import check_out, framed, read_list, write_frame
 from dvfl.federation.predictions import Prediction
-from dvfl.federation.settings import PARTY, OwnerFile, role_of
+from dvfl.federation.settings import PARTY, OwnerFile, check_owner
 
 _SHOWN = 3  # lines of unknown ids
 
@@ -18,8 +18,8 @@ _SHOWN = 3  # lines of unknown ids
 def run_and_show(folder: Path, ids: Path, out: Path, deadline_s: float, pad: int) -> None:
     """Predicts, writes the table, and says what the predictions rest on."""
     check_out(out, ids)
-    column = read(OwnerFile, folder / PARTY).data.id if role_of(folder) == "owner" else "id"
-    asked = read_list(ids, column)
+    check_owner(folder)
+    asked = read_list(ids, read(OwnerFile, folder / PARTY).data.id)
     found, predictor = asyncio.run(predict_all(folder, asked.ids, deadline_s=deadline_s, pad=pad))
     write_frame(framed(found, predictor.guests, predictor.classes), out)
     for line in summary(found, asked.lines):

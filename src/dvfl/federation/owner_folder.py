@@ -22,7 +22,7 @@ from dvfl.federation.head import Head, read_head
 from dvfl.federation.id_files import LATER, slots_file
 from dvfl.federation.plan import BadPlan, Plan, SignedPlan, read_plan
 from dvfl.federation.process import STATUS
-from dvfl.federation.settings import read_federation, read_owner, role_of
+from dvfl.federation.settings import check_owner, read_federation, read_owner
 from dvfl.federation.storage import Checkpoint, saved_checkpoint
 
 _UP_S = 2.5  # an owner's status is written every second
@@ -64,9 +64,7 @@ class OwnerFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        role = role_of(folder)
-        if role != "owner":
-            raise UserError(f"{folder} is the folder of a {role}; that of the owner is right")
+        check_owner(folder)
         self.federation = read_federation(folder)
         self.party = read_owner(folder, self.federation)
         check_client_keys(folder, self.party.party, self.federation.name)
