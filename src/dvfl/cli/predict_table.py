@@ -40,7 +40,8 @@ def summary(found: Sequence[Prediction], lines: Sequence[int]) -> list[str]:
     for one in known:
         for name, part in one.guests.items():
             if part.state != "fresh":
-                missing.setdefault(name, {}).setdefault(part.state, []).append(part.age_s or 0.0)
+                way = "left out, looked corrupt," if part.suspected else part.state
+                missing.setdefault(name, {}).setdefault(way, []).append(part.age_s or 0.0)
         for host, there in one.hosts.items():
             if not there:
                 missing.setdefault(host, {}).setdefault("no answer", []).append(0.0)

@@ -20,7 +20,7 @@ from dvfl.federation.host_watch import HostWatch
 from dvfl.federation.line import OwnerLine
 from dvfl.federation.nats_line import Connection, NatsOwnerLine
 from dvfl.federation.owner_folder import Model, OwnerFolder, Saved
-from dvfl.federation.prediction_tables import framed
+from dvfl.federation.prediction_tables import framed, listed
 from dvfl.federation.predictions import NotReady, Prediction
 from dvfl.federation.surroundings import Here, Surroundings, worked
 from dvfl.federation.tasks import end, within
@@ -216,5 +216,5 @@ async def predict_all(
 def predict(folder: Path | str, ids: Sequence[Any], *, deadline_s: float = DEADLINE_S, pad: int = 0) -> pd.DataFrame:
     """Predictions for ids, from the owner's folder of a federation that runs: one row each, in order."""
     asked = partial(predict_all, deadline_s=deadline_s, pad=pad)
-    found, predictor = asyncio.run(asked(Path(folder), [str(one) for one in ids]))
+    found, predictor = asyncio.run(asked(Path(folder), listed(ids)))
     return framed(found, predictor.guests, predictor.classes)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from dvfl.align.ids import from_objects
 from dvfl.data.blocks import read_ids
 from dvfl.data.reading import SUFFIXES, is_parquet
 from dvfl.errors import UserError
@@ -36,6 +37,16 @@ def read_list(path: Path, id_column: str) -> Ids:
         raise UserError(f"{path}: {column.null_count} of {len(column)} rows have no '{id_column}'; every row needs one")
     first = 1 if is_parquet(path) else 2  # a header stands above
     return Ids(_texts(column, path, id_column), list(range(first, first + len(column))))
+
+
+def listed(ids: Sequence[Any]) -> list[str]:
+    """The ids that Python gave, such as a list or a column of a data frame, as texts."""
+    if isinstance(ids, str | bytes | pd.DataFrame):
+        raise UserError(f"ids: one {type(ids).__name__}; a list of ids, or one column of a table, is right")
+    column = from_objects(list(ids), "ids", "ids")
+    if column.null_count:
+        raise UserError(f"ids: {column.null_count} of {len(column)} are missing; each must be there")
+    return _texts(column, "ids", "ids") if len(column) else []
 
 
 def framed(found: Sequence[Prediction], guests: Sequence[str], classes: Sequence[str] | None) -> pd.DataFrame:
@@ -93,7 +104,7 @@ def _read_text(path: Path) -> Ids:
     return Ids([one for one, _ in found], [number for _, number in found])
 
 
-def _texts(column: pa.ChunkedArray, path: Path, id_column: str) -> list[str]:
+def _texts(column: pa.ChunkedArray, path: Path | str, id_column: str) -> list[str]:
     if types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     try:
