@@ -17,6 +17,7 @@ pytest.importorskip("nats", reason="the extra dvfl[federation] is not installed"
 def owner(tmp_path: Path) -> Path:
     folder = tmp_path / "owner"
     folder.mkdir()
+    (folder / "party.toml").write_text("[head]\n")
     return folder
 
 
@@ -62,8 +63,21 @@ def test_options_that_do_not_fit_are_refused(
     assert said in refused(capsys, owner, *options)
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_the_owners_is_refused(
+    owner: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "no such folder" in refused(capsys, tmp_path / "nowhere")
+    (owner / "party.toml").write_text("")
+    for options in ((), ("--new-token", "ward-3")):
+        assert f"such as {owner}" in refused(capsys, tmp_path, *options)
+        assert "is the folder of a guest; that of the owner is right" in refused(capsys, owner, *options)
+    assert not list(tmp_path.rglob("tokens"))
+
+
+def test_a_token_cannot_be_added_to_what_is_no_file_of_them(owner: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (owner / "binary").write_bytes(b"\xff\x00")
+    for name, said in ((".", "Is a directory"), ("no/tokens", "is not there"), ("binary", "no text in UTF-8")):
+        assert said in refused(capsys, owner, "--new-token", "ward-3", "--token-file", owner / name)
 
 
 def test_without_the_extra_its_name_is_said(

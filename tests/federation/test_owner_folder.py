@@ -16,7 +16,7 @@ from dvfl.federation.owner import OwnerParty
 from dvfl.federation.owner_folder import OwnerFolder
 from dvfl.federation.owner_training import OwnerSettings
 from dvfl.federation.process import STATUS
-from dvfl.federation.storage import DiskStorage
+from dvfl.federation.storage import Checkpoint, DiskStorage
 
 HASH = "a" * 64
 
@@ -51,6 +51,8 @@ def test_how_far_a_run_is_through_all_its_phases(folder: Path) -> None:
     assert "no run has begun; owner does not run" in OwnerFolder(folder).how_far()
     says(folder, state="aligning", aligned=3, to_align=7)
     assert OwnerFolder(folder).how_far() == "not trained yet: ids are being aligned, 3 of 7"
+    says(folder, state="aligning", aligned=0, to_align=0)
+    assert OwnerFolder(folder).how_far() == "not trained yet: ids are being aligned"
     owner, read = party(folder), OwnerFolder(folder)
     says(folder, progress="guests in epoch 1 of 3, hosts at step 2 of 12")
     assert read.how_far() == "not trained yet: guests in epoch 1 of 3, hosts at step 2 of 12"
@@ -108,3 +110,24 @@ def test_a_checkpoint_whose_file_was_exchanged_is_refused(folder: Path) -> None:
         file.write_bytes(b"other")
     with pytest.raises(UserError, match=r"not the file that checkpoint\.json names"):
         OwnerFolder(folder)
+
+
+def test_the_state_of_another_party_is_refused(folder: Path) -> None:
+    plan = party(folder).signed.text()
+    for values in ({}, {"plan": plan}, {"plan": 7}):
+        DiskStorage(folder / "state").save(Checkpoint({}, values))
+        with pytest.raises(UserError, match="not the state of an owner"):
+            OwnerFolder(folder)
+
+
+def test_slots_that_cannot_be_read_are_named_and_those_from_before_stay(folder: Path) -> None:
+    party(folder)
+    slots = folder / "state" / "slots.parquet"
+    pd.DataFrame({"id": ["a"], "slot": np.array([3], np.int32)}).to_parquet(slots)
+    read = OwnerFolder(folder)
+    pd.DataFrame({"id": ["a"]}).to_parquet(folder / "other.parquet")
+    for content in (b"", b"no parquet at all", (folder / "other.parquet").read_bytes()):
+        slots.write_bytes(content)
+        with pytest.raises(UserError, match=r"slots\.parquet cannot be read as \.parquet of 'id' and 'slot'"):
+            read.refresh()
+        assert read.slot("a") == 3

@@ -220,9 +220,10 @@ def test_a_guest_that_lost_its_disk_is_absent(practice: Supervisor, tmp_path: Pa
 # Refusals.
 
 
-def refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
     (tmp_path / "ids.txt").write_text("a\n")
-    assert main(["predict", str(folder), "--ids", str(tmp_path / "ids.txt"), "--out", str(tmp_path / "o.csv")]) == 2
+    command = ["predict", str(folder), "--ids", str(tmp_path / "ids.txt"), "--out", str(tmp_path / "o.csv"), *options]
+    assert main(command) == 2
     assert not (tmp_path / "o.csv").exists()
     return capsys.readouterr().err
 
@@ -247,3 +248,11 @@ def test_a_state_of_another_federation_is_refused(
     other = make_digits(tmp_path / "practice")
     shutil.copytree(owner(practice) / "state", other / "owner" / "state")
     assert "of another federation" in refused(other / "owner", tmp_path, capsys)
+
+
+@pytest.mark.parametrize("deadline", ["0", "-1", "nan", "inf", "1e9"])
+def test_a_deadline_that_is_none_is_refused(
+    deadline: str, practice: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(owner(practice), tmp_path, capsys, "--deadline", deadline)
+    assert "more than 0 and at most 3600 s is right" in said

@@ -1,13 +1,15 @@
 """Lists of ids from files, and predictions as a table."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from dvfl.cli.predict_table import summary
 from dvfl.errors import UserError
-from dvfl.federation.prediction_tables import check_out, framed, read_list, write_frame
+from dvfl.federation.prediction_tables import check_out, framed, listed, read_list, write_frame
 from dvfl.federation.predictions import GuestPart, Prediction
 
 GUESTS = {"clinic": GuestPart("fresh", 0.0), "lab": GuestPart("cached", 12.5)}
@@ -39,6 +41,32 @@ def test_ids_of_parquet_may_be_numbers_or_text(tmp_path: Path, ids: list[object]
     pd.DataFrame({"patient": ids}).to_parquet(tmp_path / "ids.parquet")
     found = read_list(tmp_path / "ids.parquet", "patient")
     assert (found.ids, found.lines) == (["3", "1", "3"], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "ids", [["3", "1"], (3, 1), np.array([3, 1]), pd.Series([3.0, 1.0]), pd.Series(["3", "1"], dtype="category")]
+)
+def test_ids_of_python_are_listed_as_files_have_them(ids: Any) -> None:
+    assert listed(ids) == ["3", "1"]
+    assert listed(ids[:0]) == []
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ("31", "a list of ids"),
+        (b"31", "a list of ids"),
+        (pd.DataFrame({"id": [3, 1]}), "one column of a table"),
+        (["3", None], "1 of 2 are missing"),
+        ([3, np.nan], "1 of 2 are missing"),
+        ([3, "1"], "mixed types"),
+        ([3.5, 1.0], "fractions"),
+        ([["3"]], "of the type list"),
+    ],
+)
+def test_what_is_no_list_of_ids_is_refused(ids: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        listed(ids)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +107,21 @@ def test_a_regression_has_values_in_place_of_classes() -> None:
 
 
 def test_a_file_that_could_not_be_written_is_refused_before_anybody_is_asked(tmp_path: Path) -> None:
-    check_out(tmp_path / "a.csv")
-    for path, said in ((tmp_path / "a.json", ".parquet or .csv"), (tmp_path / "no" / "a.csv", "is not there")):
+    check_out(tmp_path / "a.csv", tmp_path / "ids.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for name, said in (
+        ("a.json", r"\.parquet or \.csv"),
+        ("no/a.csv", "is not there"),
+        ("folder.csv", "is a folder"),
+        ("folder.csv/../ids.csv", "is the list of the ids"),
+    ):
         with pytest.raises(UserError, match=said):
-            check_out(path)
+            check_out(tmp_path / name, tmp_path / "ids.csv")
+
+
+def test_the_summary_tells_a_corrupt_guest_from_an_absent_one() -> None:
+    one = Prediction("a", True, "ill", guests={"lab": GuestPart("absent", suspected=True)}, hosts={"host-1": True})
+    assert summary([one], [2])[1] == "lab        left out, looked corrupt, in 1 rows"
 
 
 def test_the_summary_names_who_was_missing_and_where_unknown_ids_stand_but_no_id() -> None:

@@ -67,7 +67,12 @@ def test_a_line_taken_out_counts_at_once(tokens: Path) -> None:
     secret, _ = new_token(tokens, "ward-3", NOW)
     file = TokenFile(tokens)
     assert file.owner_of(secret) is not None
+    line = tokens.read_text()
     tokens.write_text("# nobody\n")
+    assert file.owner_of(secret) is None
+    tokens.write_text(line)
+    assert file.owner_of(secret) is not None
+    tokens.unlink()
     assert file.owner_of(secret) is None
 
 

@@ -72,10 +72,11 @@ def test_ten_thousand_ids_fit_and_one_more_does_not(client: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"{'ids': 1}", b"[" * 100_000])
-def test_what_is_not_json_is_400(client: httpx.Client, body: bytes) -> None:
+def test_what_is_not_json_is_400_and_says_what_is_right(client: httpx.Client, body: bytes) -> None:
     response = client.post("/v1/predict", content=body, headers={"content-type": "application/json"})
     assert response.status_code == 400
-    error_of(response)
+    said = error_of(response)
+    assert said.startswith("the body is not JSON") and said.endswith("is right")
 
 
 @pytest.mark.parametrize(

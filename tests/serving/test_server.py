@@ -99,6 +99,9 @@ def test_it_leaves_soon_and_well_when_it_is_asked_to_with_pages_open(start: Star
 def test_the_log_is_a_line_of_json_for_each_request_on_stderr(start: Start) -> None:
     process, address = start("127.0.0.1:0")
     httpx.post(f"{address}/v1/predict", json={"ids": ["4711"]})
+    with socket.create_connection(("127.0.0.1", httpx.URL(address).port)) as stranger:
+        stranger.sendall(b"no HTTP at all\r\n\r\n")
+        assert b"400 Bad Request" in stranger.recv(1000)
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 0
     assert process.stderr is not None
@@ -110,8 +113,8 @@ def test_a_port_that_is_taken_is_said_in_a_line(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         process, _ = start(f"127.0.0.1:{taken.getsockname()[1]}")
         _, errors = process.communicate(timeout=20)
-    assert process.returncode == 1
     assert "cannot be listened on; another --listen HOST:PORT is right" in errors.splitlines()[-1]
+    assert "already in use" not in errors  # uvicorn's line beside ours
 
 
 def test_a_key_that_does_not_fit_is_the_users_to_mend(start: Start, keys: Path) -> None:
@@ -119,3 +122,11 @@ def test_a_key_that_does_not_fit_is_the_users_to_mend(start: Start, keys: Path) 
     process, _ = start("127.0.0.1:0", certificate, key_path(keys / "client", "client"), clients)
     _, errors = process.communicate(timeout=20)
     assert "two PEM files that fit are right" in errors.splitlines()[-1]
+
+
+def test_an_authority_of_clients_that_is_none_is_named(start: Start, keys: Path, tmp_path: Path) -> None:
+    certificate, key, _ = pems(keys)
+    (tmp_path / "authority.pem").write_text("none\n")
+    process, _ = start("127.0.0.1:0", certificate, key, tmp_path / "authority.pem")
+    _, errors = process.communicate(timeout=20)
+    assert "authority.pem: no certificates" in errors.splitlines()[-1]

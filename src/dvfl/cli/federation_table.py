@@ -31,7 +31,7 @@ def run_up(folder: Path, keep: bool, page_port: int | None = None) -> None:
             supervisor.start()
             if page is not None:
                 typer.echo(page.start())
-            _watch(supervisor, keep, began)
+            _watch(supervisor, keep, began, page)
         except Interrupted as stop:
             raise Interrupted("stopped; every party has saved, the same command goes on", stop.signum) from stop
         finally:
@@ -51,7 +51,7 @@ def show_status(folder: Path) -> None:
     Console().print(_table([_read(party) for party in parties]))
 
 
-def _watch(supervisor: Supervisor, keep: bool, began: int) -> None:
+def _watch(supervisor: Supervisor, keep: bool, began: int, page: PageProcess | None) -> None:
     shown = sys.stdout.isatty()
     live = Live(refresh_per_second=4, transient=True) if shown else None
     said = 0.0
@@ -60,6 +60,8 @@ def _watch(supervisor: Supervisor, keep: bool, began: int) -> None:
     try:
         while True:
             supervisor.watch()
+            if page is not None:
+                page.watch()
             statuses = [_read(supervisor.folder / party) for party in supervisor.roles]
             if live is not None:
                 live.update(_table(statuses))

@@ -4,8 +4,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from dvfl.errors import RunFailed
-from dvfl.federation.supervisor import Supervisor, launched
+from dvfl.errors import RunFailed, UserError
+from dvfl.federation.supervisor import MEND, Supervisor, launched
 
 _LOG = "serve.txt"
 _READY = "predictions and the page are at "
@@ -22,21 +22,27 @@ class PageProcess:
 
     def start(self) -> str:
         """Starts it; the line that says where it is."""
-        command = launched("serve", str(self._owner), "--listen", f"127.0.0.1:{self._port}")
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self._log.write_bytes(b"")
+        process = self._launch()
         until = time.monotonic() + _START_S
         while time.monotonic() < until:
             lines = self._log.read_text(errors="replace").splitlines()
             found = [line for line in lines if _READY in line]
             if found:
-                return f"the page is at {found[0].partition(_READY)[2]}"
-            if self._process.poll() is not None:
-                raise RunFailed(f"the page: {lines[-1].removeprefix('dvfl: ') if lines else 'it ended without a word'}")
+                address = found[0].partition(_READY)[2]
+                self._port = int(address.rstrip("/").rpartition(":")[2])
+                return f"the page is at {address}"
+            if process.poll() is not None:
+                said = lines[-1].removeprefix("dvfl: ") if lines else "it ended without a word"
+                said = said.replace("--listen HOST:PORT", "--page-port PORT")
+                raise (UserError if process.returncode == MEND else RunFailed)(f"the page: {said}")
             time.sleep(0.05)
         raise RunFailed(f"the page did not start within {_START_S:g} s; {self._log} says why")
+
+    def watch(self) -> None:
+        """Starts it again, in the same place, where it died."""
+        if self._process is not None and self._process.poll() not in (None, MEND):
+            self._launch()
 
     def stop(self) -> None:
         """Asks it to leave, and ends it if it does not."""
@@ -48,6 +54,14 @@ class PageProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        command = launched("serve", str(self._owner), "--listen", f"127.0.0.1:{self._port}")
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        return self._process
 
     @property
     def _log(self) -> Path:

@@ -12,7 +12,7 @@ def predict(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The owner's folder; hosts must run.")],
     ids: Annotated[Path, typer.Option("--ids", help="CSV or Parquet with the column of the ids, or text: one a line.")],
     out: Annotated[Path, typer.Option("--out", help="Where predictions go: a .parquet or .csv file.")],
-    deadline: Annotated[float, typer.Option("--deadline", help="Seconds for every 4,096 ids.")] = 2.0,
+    deadline: Annotated[float, typer.Option("--deadline", help="Seconds for every 4,096 ids, 3,600 at most.")] = 2.0,
     pad: Annotated[
         int, typer.Option("--pad", min=0, help="Ask for a multiple of so many rows, so that hosts see not which.")
     ] = 0,

@@ -10,16 +10,16 @@ from dvfl.federation.configuration import read
 from dvfl.federation.predicting import predict_all
 from dvfl.federation.prediction_tables import check_out, framed, read_list, write_frame
 from dvfl.federation.predictions import Prediction
-from dvfl.federation.settings import PARTY, OwnerFile, role_of
+from dvfl.federation.settings import PARTY, OwnerFile, check_owner
 
 _SHOWN = 3  # lines of unknown ids
 
 
 def run_and_show(folder: Path, ids: Path, out: Path, deadline_s: float, pad: int) -> None:
     """Predicts, writes the table, and says what the predictions rest on."""
-    check_out(out)
-    column = read(OwnerFile, folder / PARTY).data.id if role_of(folder) == "owner" else "id"
-    asked = read_list(ids, column)
+    check_out(out, ids)
+    check_owner(folder)
+    asked = read_list(ids, read(OwnerFile, folder / PARTY).data.id)
     found, predictor = asyncio.run(predict_all(folder, asked.ids, deadline_s=deadline_s, pad=pad))
     write_frame(framed(found, predictor.guests, predictor.classes), out)
     for line in summary(found, asked.lines):
@@ -40,7 +40,8 @@ def summary(found: Sequence[Prediction], lines: Sequence[int]) -> list[str]:
     for one in known:
         for name, part in one.guests.items():
             if part.state != "fresh":
-                missing.setdefault(name, {}).setdefault(part.state, []).append(part.age_s or 0.0)
+                way = "left out, looked corrupt," if part.suspected else part.state
+                missing.setdefault(name, {}).setdefault(way, []).append(part.age_s or 0.0)
         for host, there in one.hosts.items():
             if not there:
                 missing.setdefault(host, {}).setdefault("no answer", []).append(0.0)

@@ -38,6 +38,9 @@ def serve(
     needed("serve", "fastapi", "uvicorn", "prometheus_client")
     checked(folder)
     if new_token is not None:
+        from dvfl.federation.settings import check_owner
+
+        check_owner(folder)
         make_token(token_file or folder / TOKENS, new_token)
     else:
         run_server(folder, listen, token_file, (tls_cert, tls_key, client_ca), rate, pad)

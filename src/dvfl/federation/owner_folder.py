@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dvfl.align.ids import IdRules, evened, normalised
+from dvfl.data.reading import first_line
 from dvfl.errors import UserError
 from dvfl.federation.collected_rows import CollectedRows, read_collected
 from dvfl.federation.credentials import check_client_keys
@@ -20,7 +22,7 @@ from dvfl.federation.head import Head, read_head
 from dvfl.federation.id_files import LATER, slots_file
 from dvfl.federation.plan import BadPlan, Plan, SignedPlan, read_plan
 from dvfl.federation.process import STATUS
-from dvfl.federation.settings import read_federation, read_owner, role_of
+from dvfl.federation.settings import check_owner, read_federation, read_owner
 from dvfl.federation.storage import Checkpoint, saved_checkpoint
 
 _UP_S = 2.5  # an owner's status is written every second
@@ -62,9 +64,7 @@ class OwnerFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        role = role_of(folder)
-        if role != "owner":
-            raise UserError(f"{folder} is the folder of a {role}; that of the owner is right")
+        check_owner(folder)
         self.federation = read_federation(folder)
         self.party = read_owner(folder, self.federation)
         check_client_keys(folder, self.party.party, self.federation.name)
@@ -95,6 +95,10 @@ class OwnerFolder:
             except BadPlan as error:
                 raise UserError(
                     f"{state}: of another federation ({error}); the state that this folder's own owner made is right"
+                ) from None
+            except (KeyError, TypeError):
+                raise UserError(
+                    f"{state}: not the state of an owner; the one that this folder's own owner made is right"
                 ) from None
             self._checkpoint = now
             model = self.saved.model if self.saved else None
@@ -132,7 +136,7 @@ class OwnerFolder:
         away = "" if status["up"] else f"; {self.party.party} does not run, start dvfl owner"
         if self.saved is None:
             aligning = status.get("state") == "aligning"
-            done = f", {status['aligned']} of {status['to_align']}" if aligning and "to_align" in status else ""
+            done = f", {status['aligned']} of {status['to_align']}" if aligning and status.get("to_align") else ""
             return f"not trained yet: {'ids are being aligned' + done if aligning else 'no run has begun'}{away}"
         if self.saved.state == "phase 1":
             told = status.get("progress", "guests and hosts train")
@@ -155,7 +159,12 @@ def _marks(paths: list[Path]) -> list[tuple[int, int] | None]:
 
 
 def _slots(path: Path, rules: IdRules) -> list[tuple[bytes, int]]:
-    table = pq.read_table(path, columns=["id", "slot"])
+    try:
+        table = pq.read_table(path, columns=["id", "slot"])
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(
+            f"{path} cannot be read as .parquet of 'id' and 'slot': {first_line(error)}; what alignment wrote is right"
+        ) from None
     return list(
         zip(normalised(table.column("id"), rules, str(path), "id"), table.column("slot").to_pylist(), strict=True)
     )

@@ -21,7 +21,7 @@ from dvfl.federation.journal import Journal
 from dvfl.federation.line import OwnerLine
 from dvfl.federation.nats_line import Connection, NatsOwnerLine
 from dvfl.federation.owner_folder import Model, OwnerFolder, Saved
-from dvfl.federation.prediction_tables import framed
+from dvfl.federation.prediction_tables import framed, listed
 from dvfl.federation.predictions import NotReady, Prediction
 from dvfl.federation.process import say
 from dvfl.federation.recorded_lines import recorded_owner_lines
@@ -29,7 +29,7 @@ from dvfl.federation.surroundings import Here, Surroundings, worked
 from dvfl.federation.tasks import end, within
 from dvfl.federation.wire import BadMessage, Predict, Predicted, Refused, decode, encode
 
-DEADLINE_S = 2.0
+DEADLINE_S, LONGEST_S = 2.0, 3600.0
 _UNDER_WAY = 4  # requests at one host
 _AT_ONCE = 4096  # ids of a long list that share a deadline
 _REFRESH_S = 1.0
@@ -201,8 +201,8 @@ async def predict_all(
     folder: Path, ids: Sequence[str], *, deadline_s: float = DEADLINE_S, pad: int = 0
 ) -> tuple[list[Prediction], FederationPredictor]:
     """Predicts a list of any length, in parts that have the deadline each; UserError before the head is trained."""
-    if not deadline_s > 0:
-        raise UserError(f"a deadline of {deadline_s} s; a positive number is right")
+    if not 0 < deadline_s <= LONGEST_S:
+        raise UserError(f"a deadline of {deadline_s:g} s; more than 0 and at most {LONGEST_S:g} s is right")
     found: list[Prediction] = []
     async with opened(folder, pad=pad) as predictor:
         try:
@@ -223,5 +223,5 @@ async def predict_all(
 def predict(folder: Path | str, ids: Sequence[Any], *, deadline_s: float = DEADLINE_S, pad: int = 0) -> pd.DataFrame:
     """Predictions for ids, from the owner's folder of a federation that runs: one row each, in order."""
     asked = partial(predict_all, deadline_s=deadline_s, pad=pad)
-    found, predictor = asyncio.run(asked(Path(folder), [str(one) for one in ids]))
+    found, predictor = asyncio.run(asked(Path(folder), listed(ids)))
     return framed(found, predictor.guests, predictor.classes)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from dvfl.align.ids import from_objects
 from dvfl.data.blocks import read_ids
 from dvfl.data.reading import SUFFIXES, is_parquet
 from dvfl.errors import UserError
@@ -38,6 +39,16 @@ def read_list(path: Path, id_column: str) -> Ids:
     return Ids(_texts(column, path, id_column), list(range(first, first + len(column))))
 
 
+def listed(ids: Sequence[Any]) -> list[str]:
+    """The ids that Python gave, such as a list or a column of a data frame, as texts."""
+    if isinstance(ids, str | bytes | pd.DataFrame):
+        raise UserError(f"ids: one {type(ids).__name__}; a list of ids, or one column of a table, is right")
+    column = from_objects(list(ids), "ids", "ids")
+    if column.null_count:
+        raise UserError(f"ids: {column.null_count} of {len(column)} are missing; each must be there")
+    return _texts(column, "ids", "ids") if len(column) else []
+
+
 def framed(found: Sequence[Prediction], guests: Sequence[str], classes: Sequence[str] | None) -> pd.DataFrame:
     """A row for each prediction: `id`, `class` or `value`, probabilities, what it rests on."""
     columns: dict[str, pd.Series] = {"id": pd.Series([one.id for one in found], dtype="str")}
@@ -56,12 +67,16 @@ def framed(found: Sequence[Prediction], guests: Sequence[str], classes: Sequence
     return pd.DataFrame(columns)
 
 
-def check_out(path: Path) -> None:
-    """Refuses a file that could not be written, before anybody is asked."""
+def check_out(path: Path, ids: Path) -> None:
+    """Refuses a file that could not be written, or is the list itself, before anybody is asked."""
     if path.suffix.lower() not in (".parquet", ".csv"):
         raise UserError(f"{path}: predictions are written as .parquet or .csv")
     if not path.parent.is_dir():
         raise UserError(f"{path}: the folder {path.parent} is not there")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; a file to write predictions to is right")
+    if path.resolve() == ids.resolve():
+        raise UserError(f"{path} is the list of the ids; another file is right")
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
@@ -89,7 +104,7 @@ def _read_text(path: Path) -> Ids:
     return Ids([one for one, _ in found], [number for _, number in found])
 
 
-def _texts(column: pa.ChunkedArray, path: Path, id_column: str) -> list[str]:
+def _texts(column: pa.ChunkedArray, path: Path | str, id_column: str) -> list[str]:
     if types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     try:

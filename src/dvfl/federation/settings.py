@@ -325,8 +325,17 @@ def read_federation(folder: Path) -> Federation:
 
 def role_of(folder: Path) -> Role:
     """Whose folder it is, by what only that role's file has."""
+    if not (folder / PARTY).is_file():
+        raise UserError(f"{folder}: no {PARTY}; the folder of one party is right, such as {folder / 'owner'}")
     plain = load(folder / PARTY)
     return "host" if "broker" in plain else "owner" if "head" in plain else "guest"
+
+
+def check_owner(folder: Path) -> None:
+    """Refuses the folder of anybody else."""
+    role = role_of(folder)
+    if role != "owner":
+        raise UserError(f"{folder} is the folder of a {role}; that of the owner is right")
 
 
 def read_guest(folder: Path, federation: Federation) -> GuestFile:

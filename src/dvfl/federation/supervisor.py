@@ -13,7 +13,7 @@ from dvfl.federation import launcher
 from dvfl.federation.processes import RESULT
 from dvfl.federation.settings import FEDERATION, read_federation
 
-_MEND = 2  # the exit status of what the user must mend: starting again would not help
+MEND = 2  # the exit status of what the user must mend: starting again would not help
 _AGAIN_S = 1.0  # before a process that died is started again
 _LEAVE_S = 20.0  # to save and leave
 
@@ -60,7 +60,7 @@ class Supervisor:
             if status is None or party in but:
                 continue
             role = self.roles[party]
-            if status == _MEND or (role == "owner" and status == 1):
+            if status == MEND or (role == "owner" and status == 1):
                 raise RunFailed(f"{party} ended: {self.last_words(party)}")
             died = self._died.setdefault(party, time.monotonic())
             if time.monotonic() - died >= _AGAIN_S:

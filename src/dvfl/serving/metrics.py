@@ -76,7 +76,7 @@ class _Federation(Collector):
             for family, key in ((loss, "loss"), (restarts, "restarts")):
                 if party.get(key) is not None:
                     family.add_metric([name, role], party[key])
-        age = GaugeMetricFamily("dvfl_register_age_seconds", "Since a host heard of a guest.", labels=["guest", "host"])
+        age = GaugeMetricFamily("dvfl_register_age_seconds", "Of a guest's encodings there.", labels=["guest", "host"])
         for guest, party in status["guests"].items():
             for host, register in (party.get("hosts") or {}).items():
                 if register.get("age_s") is not None:

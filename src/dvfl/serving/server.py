@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from dvfl.errors import RunFailed, UserError
+from dvfl.errors import UserError
 from dvfl.federation.predictions import Predictor
 from dvfl.serving.app import create_app
 from dvfl.serving.guarding import Rules
@@ -22,23 +22,33 @@ async def serve(
 ) -> None:
     """Answers until SIGTERM or SIGINT; `ready` is told the address once it does."""
     app = create_app(predictor, rules, log=_log, leaving=lambda: server.should_exit)
+    if tls is not None:
+        _check(tls)
     server = uvicorn.Server(_config(app, listen, tls))
-    try:
-        server.config.load()
-    except (OSError, ssl.SSLError) as error:
-        where = f"{tls.certificate}, {tls.key}" if tls else ""
-        raise UserError(
-            f"{where}: not a certificate and its key ({error}); two PEM files that fit are right"
-        ) from error
     telling = asyncio.create_task(_told(server, listen, tls is not None, ready))
     try:
         await server.serve()
     except SystemExit:  # uvicorn's way to say that it could not listen
-        raise RunFailed(
+        raise UserError(
             f"{listen.host}:{listen.port} cannot be listened on; another --listen HOST:PORT is right"
         ) from None
     finally:
         telling.cancel()
+
+
+def _check(tls: Tls) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+    except OSError as error:
+        raise UserError(
+            f"{tls.certificate}, {tls.key}: not a certificate and its key ({error}); two PEM files that fit are right"
+        ) from error
+    try:
+        if tls.clients is not None:
+            context.load_verify_locations(tls.clients)
+    except OSError as error:
+        raise UserError(f"{tls.clients}: no certificates ({error}); a PEM file with them is right") from error
 
 
 async def _told(server: uvicorn.Server, listen: Listen, tls: bool, ready: Callable[[str], None]) -> None:
@@ -59,6 +69,7 @@ def _config(app: FastAPI, listen: Listen, tls: Tls | None) -> uvicorn.Config:
         host=listen.host,
         port=listen.port,
         log_config=None,
+        log_level="critical",  # what it says of requests that are none, or of a taken port, is no line of our log
         access_log=False,
         server_header=False,
         proxy_headers=False,  # the address that counts against the rate is the one that connected

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from dvfl.errors import UserError
-from dvfl.files import write_bytes
+from dvfl.files import write_bytes, writing
 
 LIFE = timedelta(days=90)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -44,7 +44,9 @@ class TokenFile:
     def owner_of(self, secret: str) -> Token | None:
         """Whose token it is."""
         seen = self._stamp(self._path)
-        if seen != self._seen:
+        if seen is None:
+            self._tokens, self._seen = (), None
+        elif seen != self._seen:
             with contextlib.suppress(UserError):  # half edited: the ones from before count until it can be read again
                 self._tokens = read_tokens(self._path)
                 self._seen = seen
@@ -63,7 +65,10 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error}); dvfl serve --new-token NAME makes one") from error
+        why = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        raise UserError(
+            f"{path}: cannot be read ({why}); a file that dvfl serve --new-token NAME makes is right"
+        ) from error
     tokens = [
         _token(line, f"{path}, line {number}")
         for number, line in enumerate(lines, 1)
@@ -80,13 +85,16 @@ def new_token(path: Path, name: str, now: datetime, life: timedelta = LIFE) -> t
     """Makes a token, adds what is needed to know it again to the file, and gives it away this once."""
     if not _NAME.fullmatch(name):
         raise UserError(f"--new-token {name!r}: letters, digits, '.', '_' and '-', 64 at most, are right")
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: the folder {path.parent} is not there")
     if path.exists() and any(token.name == name for token in read_tokens(path)):
         raise UserError(f"{path}: {name} has a token; another name, or its line taken out first, is right")
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
     secret = secrets.token_urlsafe(32)
     token = Token(name, _digest(secret), (now + life).replace(microsecond=0))
     ended = before if not before or before.endswith("\n") else f"{before}\n"
-    write_bytes(path, f"{ended}{token}\n".encode(), private=True)
+    with writing(path):
+        write_bytes(path, f"{ended}{token}\n".encode(), private=True)
     return secret, token
 
 

@@ -2,7 +2,7 @@
 
 import { bytes, figure, html, mark, oldest, parties, say, span, svg } from "./dom.js";
 
-const LABELS = ["Role", "State", "Progress", "Loss", "Last heard", "Restarts", "Sent / received"];
+const LABELS = ["Role", "State", "Progress", "Loss", "Register age", "Restarts", "Sent / received"];
 
 export class Parties {
   constructor(body) {
@@ -51,7 +51,8 @@ function update(shown, party) {
   if (total) shown.fill.style.width = `${Math.min(100, (100 * (done ?? 0)) / total)}%`;
   say(shown.cells[3], figure(party.loss));
   const found = party.role === "guest" ? oldest(party) : null;
-  say(shown.cells[4], found ? `${span(found.age)} at ${found.host}` : party.role === "host" ? span(party.age_s) : "–");
+  const heard = party.role === "host" && party.age_s !== null ? `heard ${span(party.age_s)} ago` : "–";
+  say(shown.cells[4], found ? `${span(found.age)} at ${found.host}` : heard);
   say(shown.cells[5], `${party.restarts ?? "–"}`);
   const traffic = party.bytes_sent === undefined ? "–" : `${bytes(party.bytes_sent)} / ${bytes(party.bytes_received)}`;
   say(shown.cells[6], traffic);
