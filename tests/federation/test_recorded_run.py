@@ -36,6 +36,10 @@ from dvfl.federation.wire import Ask, Encodings, Hello, Introduce, Letter, Refus
 from dvfl.files import write_text
 
 PATIENCE_S = 120.0
+KINDS = {  # that a run cannot do without
+    "received": {"Introduce", "Letter", "Welcome", "Ask"},
+    "sent": {"Introduced", "Reply", "Hello", "Encodings", "Here"},
+}
 TABLES, LABELS = ("table.parquet", "test_table.parquet"), ("labels.parquet", "test_labels.parquet")
 
 
@@ -205,7 +209,7 @@ def test_a_guests_own_journal_has_every_message_that_reached_it_and_every_one_th
             # did not get as far as the relay.
             more = sum(count for (kind, _), count in (own - counted).items() if kind != "Hello")
             assert sum((counted - own).values()) <= 4 and more <= 4
-            assert sum(counted.values()) > 40
+            assert {kind for kind, _ in counted} >= KINDS[direction]
 
 
 def test_hosts_and_owner_noted_what_they_got_and_no_journal_has_a_floating_point_array_to_a_guest(run: Run) -> None:

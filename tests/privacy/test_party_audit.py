@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             time.sleep(0.1)
         table = folder / "guest-1" / "table.parquet"
         pd.read_parquet(table).iloc[::-1].to_parquet(table)  # rows that have moved: hosts have to ask again
-        until, ids = time.monotonic() + 20, pd.read_parquet(folder / "owner" / "test_labels.parquet")["id"].tolist()
+        until, ids = time.monotonic() + 60, pd.read_parquet(folder / "owner" / "test_labels.parquet")["id"].tolist()
         while not any(row["kind"] == "Fresh" for row in wire_summary(folder / "guest-1")["messages"]):
             assert time.monotonic() < until
             predict(folder / "owner", ids[:30])
@@ -60,7 +61,7 @@ def change(folder: Path, before: str, after: str) -> None:
     path.write_text(text.replace(before, after))
 
 
-def passed(folder: Path) -> dict[tuple[str, str, str], dict[str, object]]:
+def passed(folder: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
     return {(row["kind"], row["direction"], row["other"]): row for row in wire_summary(folder)["messages"]}
 
 
@@ -83,16 +84,18 @@ def test_nothing_with_a_floating_point_array_went_to_a_guest(run: Path, party: s
 def test_the_summary_of_a_guest_has_training_and_prediction_with_the_floating_arrays_that_it_sent(run: Path) -> None:
     found = passed(run / "guest-1")
     pushed, asked = found["Encodings", "sent", "host"], found["Ask", "received", "host"]
-    assert pushed["floating"] == ["values"] and pushed["floating_numbers"] >= 5 * 1437  # type: ignore[operator]
+    assert pushed["floating"] == ["values"] and pushed["floating_numbers"] >= 5 * 1437
     assert found["Fresh", "sent", "host"]["floating"] == ["values"] and asked["floating"] == []
-    assert found["Letter", "received", "owner"]["bytes"] > 0 and found["Letter", "received", "owner"]["floating"] == []  # type: ignore[operator]
+    assert found["Letter", "received", "owner"]["bytes"] > 0 and found["Letter", "received", "owner"]["floating"] == []
     assert {kind for (kind, direction, _), row in found.items() if row["floating"]} == {"Encodings", "Fresh"}
 
 
 def test_both_ends_of_a_line_tell_the_same(run: Path) -> None:
     here, there = passed(run / "owner"), passed(run / "host-1")
     for kind in ("Chunk", "Predicted"):
-        assert here[kind, "received", "host"]["bytes"] == there[kind, "sent", "owner"]["bytes"] != 0
+        came, went = here[kind, "received", "host"], there[kind, "sent", "owner"]
+        assert 0 < came["count"] <= went["count"] <= came["count"] + 2  # one may have come too late
+        assert came["bytes"] <= went["bytes"] and came["floating"] == went["floating"]
 
 
 def test_a_floating_point_array_on_its_way_to_a_guest_is_found_at_either_end(run: Path, tmp_path: Path) -> None:
