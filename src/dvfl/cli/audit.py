@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-EXAMPLE = """Example: dvfl train --dataset digits --seeds 5 --record --out runs/first; dvfl audit runs/first --out audits/first
+EXAMPLE = """Example: dvfl audit runs/first --out audits/first, after dvfl train --seeds 5 --record --out runs/first
 
 Of a party: dvfl audit practice/guest-1 --out audits/guest-1"""
 

@@ -26,6 +26,7 @@ from dvfl.privacy.record_files import load_recording
 from dvfl.strategies import strategy
 from dvfl.strategies.presets import preset
 
+PARTY = "party.toml"  # in a party's folder
 JSON, MARKDOWN, PAGE = "audit.json", "audit.md", "audit.html"
 _BESIDE = {"dvfl": "splitnn-wait"}  # what a strategy is set beside; all others beside dvfl
 _AUDITED = ("dvfl", "splitnn-wait", "splitnn-skip", "splitnn-zeros", "splitnn-buffer", "splitnn-mean", "vafl")
@@ -59,7 +60,10 @@ class AuditOrder:
 
 def carry_out(order: AuditOrder, quiet: bool) -> Path:
     """Runs what is not there yet and writes the pages; gives the one for people."""
-    if (order.run / "federation.toml").is_file():
+    if (order.run / PARTY).is_file():
+        from dvfl.cli.extras import needed
+
+        needed("nats", "federation")
         from dvfl.cli.party_auditing import audit_party
 
         return audit_party(order.run, order.out, order.effort)

@@ -124,7 +124,9 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
             )
     overrides = cast(dict[str, Any], {name: value for name, value in given.overrides.items() if value is not None})
     if given.shield is not None:
-        raise UserError(f"--shield cannot be changed; {source} has what it was begun with: leave it out to resume that run")
+        raise UserError(
+            f"--shield cannot be changed; {source} has what it was begun with: leave it out to resume that run"
+        )
     if given.absent and replace(for_absence(settings), **overrides) != settings:
         raise UserError(
             f"--absent is given here, and {source} has other settings; leave it out to resume that run, or start anew"

@@ -121,7 +121,8 @@ def train(
     shield: Annotated[
         float | None,
         typer.Option(
-            metavar="STRENGTH", help="Encodings that are harder to invert, with noise of so many times their size; 0.6, say."
+            metavar="STRENGTH",
+            help="Encodings that are harder to invert, with noise of so many times their size; 0.6, say.",
         ),
     ] = None,
     record: Annotated[

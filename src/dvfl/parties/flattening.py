@@ -1,4 +1,4 @@
-"""Encodings whose directions are all equally strong, so that noise of one size hides each of them as well as the others.
+"""Encodings whose directions are all equally strong, so that noise of one size hides each as well as the others.
 
 What varies most in a guest's columns varies most in its encodings, and noise leaves it standing longest. After a
 symmetric whitening every direction has the same variance. It needs no labels, and a guest can do it alone.

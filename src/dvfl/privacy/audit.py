@@ -33,6 +33,7 @@ from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
+from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import AnySettings, Settings
 from dvfl.strategies.simulation import Simulation
 
@@ -211,6 +212,11 @@ def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Wat
 
 def _attacked(subject: Subject, attack: str, effort: Effort) -> list[Measured]:
     made = subject.make()
+    with suited(made.case.device, 0):  # many small products: more threads of a CPU would wait for each other
+        return _figures(made, attack, effort, controlled=subject.defence == UNDEFENDED)
+
+
+def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) -> list[Measured]:
     if attack == "backdoor":
         return backdoor.measure(made.case, effort, made.simulation)
     if attack == "completion, active":
@@ -220,7 +226,7 @@ def _attacked(subject: Subject, attack: str, effort: Effort) -> list[Measured]:
     if every is not None and attack == "inversion":
         again = _SEEN[attack](every, effort)
         figures += [replace(one, way=f"{one.way}, all releases", saw="all encodings of one guest") for one in again]
-    if attack in _CONTROLLED and subject.defence == UNDEFENDED:
+    if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]
     return figures

@@ -1,5 +1,6 @@
 """An audit as people read it: audit.md, audit.html and its figures."""
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +28,8 @@ _COLUMNS = (
     ("labels by a host, 10 of each class", "probing", 10, ""),
     ("by a guest's gradients", "gradient_labels", None, ""),
     ("by gradients, 10 of each class", "direct_labels", 10, ""),
-    ("by a guest's encoder, 10 of each class", "completion", 10, "mean"),
-    ("actively", "completion", None, "active"),
+    ("by a guest's encoder, 10 of each class", "completion", 10, "average"),
+    ("actively", "completion", 10, "first guest, inflated"),
     ("columns by predictions, 1,000 known", "predictions", 1000, ""),
     ("membership", "membership", None, ""),
     ("backdoor", "backdoor", None, ""),
@@ -66,9 +67,11 @@ def release_epsilon(finding: Finding) -> float | None:
     """Of what is sent of a row, all releases together, at DELTA; None without noise, or without an accountant here."""
     if not finding.noise:
         return None
-    from dvfl.privacy.accounting import epsilon_of_release, installed
+    if importlib.util.find_spec("opacus") is None:
+        return None
+    from dvfl.privacy.accounting import epsilon_of_release
 
-    return epsilon_of_release(finding.noise, finding.releases, DELTA) if installed() else None
+    return epsilon_of_release(finding.noise, finding.releases, DELTA)
 
 
 def plots(audit: Audit) -> dict[str, str]:
@@ -123,11 +126,12 @@ def page(audit: Audit) -> str:
 
 
 WORDS = (
-    "A share of variance of 0% is what the mean of all rows gives, 100% is every value to the digit. A guess among labels"
-    " has 0.5 where an area under the curve is given, and the share of the most frequent class where a percentage is.",
+    "A share of variance of 0% is what the mean of all rows gives, 100% is every value to the digit. A guess among"
+    " labels has 0.5 where an area under the curve is given, and the share of the most frequent class where a percentage"
+    " is.",
     "Each figure is the strongest of all ways that were tried, the attacker knowing the defence and trained against it;"
-    " somebody may find a stronger one. No backward channel means that nothing of labels reaches a guest or a host. It does"
-    " not mean that nothing can be learned from what is sent forward.",
+    " somebody may find a stronger one. No backward channel means that nothing of labels reaches a guest or a host."
+    " It does not mean that nothing can be learned from what is sent forward.",
 )
 
 

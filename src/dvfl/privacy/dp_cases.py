@@ -5,7 +5,6 @@ from dataclasses import replace
 import torch
 
 from dvfl.privacy.cases import Case, recording_of
-from dvfl.privacy.dpsgd import DpAutoencoder
 from dvfl.privacy.recording import GuestRecording, Recording
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
@@ -13,6 +12,8 @@ from dvfl.strategies.settings import Settings
 
 def dp_recorded(case: Case, epsilon: float) -> tuple[tuple[float, ...], Recording]:
     """Test accuracy of each seed, and what was sent."""
+    from dvfl.privacy.dpsgd import DpAutoencoder
+
     assert isinstance(case.settings, Settings)
     widths = case.simulation().stack.latents  # type: ignore[attr-defined]
     scores, recordings = [], []

@@ -23,6 +23,7 @@ from dvfl.federation.settings import read_federation, read_guest, role_of
 from dvfl.federation.storage import Checkpoint, saved_checkpoint
 from dvfl.federation.table import Table, read_prepared
 from dvfl.parties.randomness import numpy_generator
+from dvfl.privacy.attacks.inversion import measure
 from dvfl.privacy.cases import POOL, TESTS, VICTIMS
 from dvfl.privacy.measured import Control, Measured
 from dvfl.privacy.party_recordings import wire_summary
@@ -37,8 +38,6 @@ def audited_party(folder: Path, effort: Effort) -> tuple[list[Measured], dict[st
     about = {"wire": wire_summary(folder)}
     if role_of(folder) != "guest":
         return [], about
-    from dvfl.privacy.attacks.inversion import measure
-
     guest = _trained_guest(folder)
     seen = guest.recording()
     effort = replace(effort, known=tuple(count for count in effort.known if count <= seen.rows.pool))

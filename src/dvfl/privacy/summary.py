@@ -1,4 +1,4 @@
-"""The page for people who do not read tables: who could learn what, with which help, how well, against which baseline."""
+"""For people who do not read tables: who could learn what, with which help, how well, against which baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +34,10 @@ class Line:
 QUESTIONS = (
     Question("gradient_labels", "a guest", "people's labels, from feedback", "told apart (0.5: a guess)", least=0.5),
     Question("direct_labels", "a guest", "people's labels, from feedback", "right", (10,)),
-    Question("completion", "a guest", "people's labels, from its own columns", "right", (10, 100), "mean"),
-    Question("completion", "a guest that trains to learn labels", "people's labels", "right", (), "active"),
+    Question("completion", "a guest", "people's labels, from its own columns", "right", (10,), "average"),
+    Question(
+        "completion", "a guest that trains to learn them", "people's labels", "right", (10,), "first guest, inflated"
+    ),
     Question("probing", "a host", "people's labels, from encodings", "right", (1, 10)),
     Question("inversion", "a host", "a guest's columns, from encodings", "of their variance", (50, 1000), least=0.0),
     Question("collusion", "a host and a guest together", "another guest's columns", "of their variance", (50, 1000)),
@@ -85,7 +87,9 @@ def _answer(one: Measured | None, question: Question) -> str:
 def _help(one: Measured) -> str:
     if one.known_of == "nothing" or not one.known:
         return "none"
-    return f"{one.known_of} of {one.known:,} people" if "each" not in one.known_of else f"{one.known:,} {one.known_of}"
+    if one.known_of == "labels of each class":
+        return f"the label of {one.known:,} of each class"
+    return f"{one.known_of} of {one.known:,} people"
 
 
 def _baseline(finding: Finding, question: Question, first: Measured) -> str:

@@ -20,7 +20,7 @@ from dvfl.strategies.stack import Stack
 def release_batches(
     stack: Stack, stores: Sequence[BatchStore], places: Numbers, order: NDArray[np.int32], epoch: int
 ) -> None:
-    """Flattens and clips the batches of an epoch, at `places` (rounds,) of the stores, and adds noise of its own for every guest.
+    """Flattens and clips an epoch's batches, at `places` (rounds,) of the stores, and adds noise, each guest its own.
 
     `order` (rounds, replicas, batch), or (rounds, replicas, guests, batch), is what they are made of. A row that comes
     again in the epoch, to fill a batch, is sent as it was the first time: no more of it leaves the guest.

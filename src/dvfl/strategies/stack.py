@@ -147,7 +147,7 @@ class Stack:
     def released(self, pieces: list[Tensor], origin: Origin | None, first: int = 0) -> list[Tensor]:
         """Each group's encodings (replicas, members, rows, latent), from row `first` of `origin` on, as they are sent.
 
-        The same where nothing is done to them; otherwise flat, clipped, with the noise of each row of each seed's guests.
+        The same where nothing is done to them; else flat, clipped, with the noise of each row of each seed's guests.
         """
         clip, noise = self.settings.clip, self.settings.noise
         if self.flattenings:

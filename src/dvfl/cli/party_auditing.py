@@ -1,0 +1,26 @@
+"""`dvfl audit` of a party's own folder: what passed its lines, and what a host could make of what a guest sends."""
+
+from pathlib import Path
+
+from dvfl.cli.auditing import JSON, MARKDOWN, PAGE
+from dvfl.errors import UserError
+from dvfl.files import write_json, write_text
+from dvfl.privacy.party_audit import audited_party
+from dvfl.privacy.party_pages import PartyAudit, markdown, page
+from dvfl.privacy.party_recordings import feedback
+from dvfl.privacy.readers import Effort
+
+
+def audit_party(folder: Path, out: Path, effort: Effort) -> Path:
+    """Writes audit.json, audit.md and audit.html; gives the page for people."""
+    figures, about = audited_party(folder, effort)
+    sent = [f"{entry.kind} from {entry.other}" for entry in feedback(folder)]
+    audit = PartyAudit(folder.resolve().name, about["wire"], about.get("guest"), figures, sent)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / JSON, audit.as_dict())
+        write_text(out / MARKDOWN, markdown(audit))
+        write_text(out / PAGE, page(audit))
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be written ({error.strerror}); another place is right") from error
+    return out / PAGE
