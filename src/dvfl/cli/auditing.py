@@ -63,7 +63,7 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
     if (order.run / PARTY).is_file():
         from dvfl.cli.extras import needed
 
-        needed("nats", "federation")
+        needed("federation", "nats", "cryptography")
         from dvfl.cli.party_auditing import audit_party
 
         return audit_party(order.run, order.out, order.effort)

@@ -127,8 +127,8 @@ def page(audit: Audit) -> str:
 
 WORDS = (
     "A share of variance of 0% is what the mean of all rows gives, 100% is every value to the digit. A guess among"
-    " labels has 0.5 where an area under the curve is given, and the share of the most frequent class where a percentage"
-    " is.",
+    " labels has 0.5 where an area under the curve is given, and the share of the most frequent class in"
+    " percent.",
     "Each figure is the strongest of all ways that were tried, the attacker knowing the defence and trained against it;"
     " somebody may find a stronger one. No backward channel means that nothing of labels reaches a guest or a host."
     " It does not mean that nothing can be learned from what is sent forward.",

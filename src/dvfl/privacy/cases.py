@@ -13,6 +13,7 @@ from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
 from dvfl.parties.release import Origin
+from dvfl.privacy.measured import Control
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
 from dvfl.strategies import strategy
 from dvfl.strategies.dvfl import Dvfl
@@ -129,7 +130,7 @@ def is_split(simulation: Simulation) -> TypeGuard[EndToEnd]:
     return isinstance(simulation, EndToEnd) and not isinstance(simulation, FedVS)
 
 
-def controls(case: Case, recording: Recording) -> dict[str, Recording]:
+def controls(case: Case, recording: Recording) -> dict[Control, Recording]:
     """The same rows with raw columns, and with what encoders send that were never trained, in the encodings' place."""
     tables = [guest.x for guest in recording.guests]
     return {

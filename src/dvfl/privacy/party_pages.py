@@ -32,9 +32,7 @@ def sentences(audit: PartyAudit) -> list[str]:
     messages = sum(one["count"] for one in audit.wire["messages"])
     told = [f"{audit.party} is a {audit.wire['role']}. It recorded {messages:,} messages."]
     if audit.back:
-        told.append(
-            f"{len(audit.back)} of them carried floating-point numbers to a guest: {', '.join(audit.back[:5])}."
-        )
+        told.append(f"{len(audit.back)} of them carried floating-point numbers to a guest, {audit.back[0]} first.")
     else:
         told.append("None carried a floating-point number to a guest: there is no backward channel.")
     if audit.wire["unreadable"]:
@@ -46,8 +44,8 @@ def sentences(audit: PartyAudit) -> list[str]:
     best = sorted(strongest(one for one in audit.figures if not one.control), key=lambda one: one.known)
     for one in best:
         told.append(
-            f"A host that knows the columns of {one.known:,} of its people reconstructs {figure(one)} of the variance of"
-            f" everybody else's ({one.way}){_beside(audit, one)}."
+            f"A host that knows the columns of {one.known:,} of its people reconstructs {figure(one)} of the variance"
+            f" of everybody else's ({one.way}){_beside(audit, one)}."
         )
     return told
 

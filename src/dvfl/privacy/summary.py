@@ -35,9 +35,7 @@ QUESTIONS = (
     Question("gradient_labels", "a guest", "people's labels, from feedback", "told apart (0.5: a guess)", least=0.5),
     Question("direct_labels", "a guest", "people's labels, from feedback", "right", (10,)),
     Question("completion", "a guest", "people's labels, from its own columns", "right", (10,), "average"),
-    Question(
-        "completion", "a guest that trains to learn them", "people's labels", "right", (10,), "first guest, inflated"
-    ),
+    Question("completion", "a guest that trains for it", "people's labels", "right", (10,), "first guest, inflated"),
     Question("probing", "a host", "people's labels, from encodings", "right", (1, 10)),
     Question("inversion", "a host", "a guest's columns, from encodings", "of their variance", (50, 1000), least=0.0),
     Question("collusion", "a host and a guest together", "another guest's columns", "of their variance", (50, 1000)),

@@ -116,16 +116,16 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def stack_parties(stack: Stack) -> list[tuple[str, dict[str, Tensor]]]:
     """Each party's name and views of its tensors, (replicas, ..)."""
     parties = []
-    flattenings = stack.flattenings or [None] * len(stack.groups)
-    for group, flat in zip(stack.groups, flattenings, strict=True):
+    for place, group in enumerate(stack.groups):
         for number, guest in enumerate(group.members):
             if isinstance(group.guest, FittedGuest):
                 tensors = _linear(group.guest.model, guest)
             else:
-                parameters = group.guest.learner.parameters.unflatten(0, (stack.replicas, -1))[:, number]
-                tensors = _coder(group.guest.objective, parameters)
-            if flat is not None:
-                tensors |= {"flattening.centre": flat.centre[:, number], "flattening.weights": flat.weights[:, number]}
+                flat = group.guest.learner.parameters.unflatten(0, (stack.replicas, -1))[:, number]
+                tensors = _coder(group.guest.objective, flat)
+            if stack.flattenings:
+                own = stack.flattenings[place]
+                tensors |= {"flattening.centre": own.centre[:, number], "flattening.weights": own.weights[:, number]}
             parties.append((f"guest-{guest + 1}", tensors))
     if isinstance(stack.host, Host):
         cut = stack.host.absence.size
