@@ -3,7 +3,7 @@
 Everything is a stack (stack, rows, width), as at the parties: one attacker a replica, or a replica and a guest.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,12 +14,14 @@ from dvfl.parties.objectives import CrossEntropy
 from dvfl.parties.operations import squared_error
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import leaky
+from dvfl.strategies.rounds import Feed, Rounds
 
 Reader = Callable[[Tensor], Tensor]  # (stack, rows, seen) to (stack, rows, wanted)
 
 _PENALTIES = tuple(10.0**power for power in range(-6, 5))  # times the mean eigenvalue
 _LEAST_SPREAD = 0.3  # of a column, as a share of all columns' together
 _BEYOND = 0.5  # a guess leaves the range of known values by so much of it at most, however odd what is seen
+_PAUSE = 48  # steps of a network between two looks at held-out rows
 _HELD_OUT, _MOST_HELD_OUT = 5, 2000  # one known row in so many, and no more than so many
 
 
@@ -27,15 +29,15 @@ _HELD_OUT, _MOST_HELD_OUT = 5, 2000  # one known row in so many, and no more tha
 class Effort:
     """How hard attackers try."""
 
-    known: tuple[int, ...] = (10, 50, 100, 1000, 10_000)  # pairs of columns and encodings
+    known: tuple[int, ...] = (10, 50, 1000, 10_000)  # pairs of columns and encodings
     labels: tuple[int, ...] = (1, 10, 100)  # of each class
     hidden: tuple[int, ...] = (256, 256)  # of networks
     rates: tuple[float, ...] = (3e-3, 1e-3, 3e-4)  # one network each; held-out known rows choose
-    steps: int = 1500
+    steps: int = 1200
     batch: int = 256
 
 
-SMALL = Effort((10, 50, 100, 1000), (1, 10), (128,), (2e-3,), 400, 64)
+SMALL = Effort((10, 50, 1000), (1, 10), (128,), (2e-3,), 384, 64)
 
 
 def ridge(z: Tensor, x: Tensor) -> Reader:
@@ -129,25 +131,22 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
     supervision = CrossEntropy(net)
     best = learner.parameters.clone()
     least = torch.full((stack * tries,), torch.inf, device=z.device)
-    kept, pause = train[0].shape[1], max(1, effort.steps // 30)
-    draw = torch_generator(0, "reader's batches")
-    batches = torch.randint(kept, (effort.steps, min(effort.batch, kept)), generator=draw).to(z.device)
-    for step in range(effort.steps + 1):
-        if step % pause == 0 or step == effort.steps:
-            loss = _loss(net.forward(learner.parameters, test[0])[-1], test[1], classes)
-            better = loss < least
-            least = torch.where(better, loss, least)
-            best = torch.where(better[:, None], learner.parameters, best)
-        if step == effort.steps:
-            break
-        chosen = batches[step]
+
+    def step(chosen: Tensor) -> None:
+        shown, wanted = train[0].index_select(1, chosen), train[1].index_select(1, chosen)
         if classes:
-            supervision.learn(learner.parameters, train[0][:, chosen], train[1][:, chosen], learner.gradient)
+            supervision.learn(learner.parameters, shown, wanted, learner.gradient)
         else:
-            tape = net.forward(learner.parameters, train[0][:, chosen])
-            _, dy = squared_error(tape[-1], train[1][:, chosen])
+            tape = net.forward(learner.parameters, shown)
+            _, dy = squared_error(tape[-1], wanted)
             net.backward(learner.parameters, tape, dy, learner.gradient, to_input=False)
         learner.update(rate)
+
+    for _ in trained(step, train[0].shape[1], effort, z.device):
+        loss = _loss(net.forward(learner.parameters, test[0])[-1], test[1], classes)
+        better = loss < least
+        least = torch.where(better, loss, least)
+        best = torch.where(better[:, None], learner.parameters, best)
     pick = least.view(stack, tries).argmin(1) + torch.arange(stack, device=z.device) * tries
     parameters = best[pick].contiguous()
 
@@ -155,6 +154,19 @@ def network(z: Tensor, x: Tensor, effort: Effort, seeds: Sequence[int], *, class
         return net.forward(parameters, ((other - centre) / spread).contiguous())[-1] * scale + offset
 
     return read
+
+
+def trained(step: Callable[[Tensor], None], rows: int, effort: Effort, device: torch.device) -> Iterator[int]:
+    """Makes steps on batches of `rows`; pauses before the first and after every so many, and says how many are done."""
+    draw = torch_generator(0, "reader's batches")
+    feed, batch = Feed(device, _PAUSE), min(effort.batch, rows)
+    rounds = Rounds([lambda t: step(feed.at("rows", t))], device, 1)
+    yield 0
+    for done in range(0, effort.steps, _PAUSE):
+        count = min(_PAUSE, effort.steps - done)
+        feed.load("rows", torch.randint(rows, (count, batch), generator=draw).numpy())
+        rounds.run(count)
+        yield done + count
 
 
 def held_out(rows: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from dvfl.parties.objectives import Reconstruction
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import decoder, leaky
 from dvfl.privacy.alike import Alike
-from dvfl.privacy.readers import Effort, ridge
+from dvfl.privacy.readers import Effort, ridge, trained
 
 _WIDEST = 32  # of the surrogate's encodings: a narrow middle leaves less for known pairs to determine
 
@@ -38,11 +38,15 @@ class Surrogate:
         learner = Learner(start.repeat(guests, 1), Adam(effort.rates[0], 1e-5))
         centre = public.mean(1, keepdim=True)
         spread = (public - centre).square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-6)
-        seen, draw = (public - centre) / spread, torch_generator(0, "surrogate's batches")
-        for step in range(effort.steps):
-            chosen = torch.randint(rows, (min(effort.batch, rows),), generator=draw).to(public.device)
-            objective.learn(learner.parameters, seen[:, chosen].contiguous(), learner.gradient)
-            learner.update(effort.rates[0] * (1 - step / effort.steps))
+        seen = (public - centre) / spread
+        rate = torch.full((1,), effort.rates[0], device=public.device)
+
+        def step(chosen: Tensor) -> None:
+            objective.learn(learner.parameters, seen.index_select(1, chosen), learner.gradient)
+            learner.update(rate)
+
+        for done in trained(step, rows, effort, public.device):
+            rate.fill_(effort.rates[0] * (1 - done / effort.steps))
         return cls(objective, learner.parameters, centre, spread)
 
     def guess(self, group: Alike, known: Tensor) -> Tensor:
