@@ -19,9 +19,13 @@ from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.report import size
 from dvfl.experiments.run_folder import RunFolder
+from dvfl.privacy.accounting import promise
 from dvfl.strategies import strategy
 from dvfl.strategies.checkpoint import restore, save
+from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
+
+_NO_ACCOUNTANT = "noise: what it promises is told with pip install 'dvfl[privacy]'"
 
 
 def run(given: Given, out: Path | None, *, resume: bool, quiet: bool, tensorboard: Path | None = None) -> None:
@@ -47,6 +51,9 @@ def run(given: Given, out: Path | None, *, resume: bool, quiet: bool, tensorboar
         simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
         if "tables" in plan.data and (data.labelled is not None or data.gaps):
             _tell(simulation.data.note, quiet)
+        known = simulation.settings
+        if isinstance(known, Settings) and known.noise and not quiet:
+            _tell(promise(known.noise, known.releases, data.rows) or _NO_ACCOUNTANT, quiet)
         if resume:
             folder.check_data(simulation.data)  # what is left of the data where a strategy takes less
             _restore(simulation, folder)
