@@ -11,8 +11,9 @@ from dvfl.data import load
 from dvfl.data.vertical import VerticalData, fewer_rows
 from dvfl.experiments.plain import sequential
 from dvfl.parties.learner import Adam
-from dvfl.privacy.cases import Case, recorded, rows_of
+from dvfl.privacy.cases import Case, rows_of
 from dvfl.privacy.gradients import sent_back
+from dvfl.privacy.recorder import recorded
 from dvfl.strategies import strategy
 from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.settings import Settings, SplitSettings

@@ -19,12 +19,16 @@ from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.report import size
 from dvfl.experiments.run_folder import RunFolder
+from dvfl.privacy.accounting import promise
 from dvfl.privacy.cases import check_recordable
 from dvfl.privacy.record_files import save_recording
 from dvfl.privacy.recorder import Recorder
 from dvfl.strategies import strategy
 from dvfl.strategies.checkpoint import restore, save
+from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
+
+_NO_ACCOUNTANT = "noise: what it promises is told with pip install 'dvfl[privacy]'"
 
 
 def run(
@@ -64,6 +68,9 @@ def run(
             _tell(simulation.data.note, quiet)
         if record:
             check_recordable(simulation)
+        known = simulation.settings
+        if isinstance(known, Settings) and known.noise and not quiet:
+            _tell(promise(known.noise, known.releases, data.rows) or _NO_ACCOUNTANT, quiet)
         if resume:
             folder.check_data(simulation.data)  # what is left of the data where a strategy takes less
             _restore(simulation, folder)

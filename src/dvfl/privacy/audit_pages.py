@@ -1,6 +1,7 @@
 """An audit as people read it: audit.md, audit.html and its figures."""
 
 import importlib.util
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ class Audit:
         plain = {name: value for name, value in vars(self).items() if name != "findings"}
         made = {**plain, "seconds": round(self.seconds, 1), "delta": DELTA}
         made |= {"seeds": list(self.seeds), "waiting": list(self.waiting)}
-        told = [{**one.as_dict(), "release_epsilon": release_epsilon(one)} for one in self.findings]
+        told = [{**one.as_dict(), "release_epsilon": _plain(release_epsilon(one))} for one in self.findings]
         return {**made, "machine": dict(self.machine), "versions": dict(self.versions), "findings": told}
 
 
@@ -72,6 +73,11 @@ def release_epsilon(finding: Finding) -> float | None:
     from dvfl.privacy.accounting import epsilon_of_release
 
     return epsilon_of_release(finding.noise, finding.releases, DELTA)
+
+
+def _plain(epsilon: float | None) -> float | str | None:
+    """As JSON has it: no number is infinite there."""
+    return "infinite" if epsilon == math.inf else epsilon
 
 
 def plots(audit: Audit) -> dict[str, str]:
@@ -174,7 +180,9 @@ def _epsilon(one: Finding) -> str:
         return "none"
     value = release_epsilon(one)
     times = f", {one.releases} releases" if one.releases > 1 else ""
-    return f"{value:.4g}{times}" if value is not None else "needs dvfl[privacy]"
+    if value is None:
+        return "needs dvfl[privacy]"
+    return f"{value:.4g}{times}" if value < math.inf else f"beyond counting{times}"
 
 
 def _explained(audit: Audit) -> list[tuple[str, str]]:

@@ -7,7 +7,8 @@ from dvfl.data import load
 from dvfl.data.vertical import VerticalData, fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.learner import Adam
-from dvfl.privacy.cases import Case, recorded
+from dvfl.privacy.cases import Case
+from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.presets import preset
 from dvfl.strategies.settings import Settings, SplitSettings

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from dvfl.privacy.attacks.gradient_labels import measure
-from dvfl.privacy.cases import Case, recorded
+from dvfl.privacy.cases import Case
 from dvfl.privacy.readers import SMALL
+from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
 
 

@@ -7,8 +7,9 @@ import torch
 
 from dvfl.data import load
 from dvfl.privacy.attacks import collusion, inversion, membership, predictions, probing
-from dvfl.privacy.cases import Case, controls, recorded
+from dvfl.privacy.cases import Case, controls
 from dvfl.privacy.readers import SMALL
+from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.presets import tuned
 
