@@ -18,7 +18,7 @@ from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.settings import SplitSettings
 
-FACTORS = (5.0, 20.0)  # that an active attacker tries
+FACTORS = (10.0,)  # that an active attacker tries
 
 
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
