@@ -28,10 +28,10 @@ def table() -> NDArray[np.float32]:
 
 
 def test_it_has_the_epsilon_it_was_asked_for_and_a_delta_by_its_rows(table: NDArray[np.float32]) -> None:
-    model = DpAutoencoder(epsilon=3.0, steps=20).fit(table)
+    model = DpAutoencoder(seed=4, epsilon=3.0, steps=20).fit(table)
     assert 3.0 * 0.99 < model.epsilon_ <= 3.0
     assert model.delta_ == pytest.approx(len(table) ** -1.1)
-    assert DpAutoencoder(epsilon=3.0, steps=20, delta=1e-6).fit(table).noise_ > model.noise_
+    assert DpAutoencoder(seed=4, epsilon=3.0, steps=20, delta=1e-6).fit(table).noise_ > model.noise_
 
 
 def test_rows_take_part_by_chance_and_steps_clip_and_add_the_noise_that_was_counted(
@@ -52,7 +52,7 @@ def test_rows_take_part_by_chance_and_steps_clip_and_add_the_noise_that_was_coun
             assert summed.norm() <= taken[-1] * self.max_grad_norm * (1 + 1e-4)
 
     monkeypatch.setattr(opacus.optimizers, "DPOptimizer", Watched)
-    model = DpAutoencoder(epsilon=3.0, steps=60, batch=100, bound=1e-3).fit(table)
+    model = DpAutoencoder(seed=4, epsilon=3.0, steps=60, batch=100, bound=1e-3).fit(table)
     assert len(taken) == 60
     assert (given[0]["noise_multiplier"], given[0]["max_grad_norm"]) == (model.noise_, 1e-3)
     assert model.epsilon_ == epsilon_of_training(100 / len(table), model.noise_, 60, model.delta_)
@@ -65,31 +65,36 @@ def test_the_same_seed_gives_the_same_encoder_and_another_seed_another(table: ND
     assert not np.allclose(first, other)
 
 
+def test_without_a_seed_noise_is_drawn_where_nobody_can_guess_it(table: NDArray[np.float32]) -> None:
+    first, second = (DpAutoencoder(steps=5).fit(table).transform(table) for _ in range(2))
+    assert not np.allclose(first, second)
+
+
 def test_more_epsilon_learns_more(table: NDArray[np.float32]) -> None:
     kept = []
     for epsilon in (0.5, 20.0):
-        codes = DpAutoencoder(epsilon=epsilon, latent=6, unit=True, steps=400).fit(table).transform(table)
+        codes = DpAutoencoder(seed=4, epsilon=epsilon, latent=6, unit=True, steps=400).fit(table).transform(table)
         kept.append(Ridge(1e-2).fit(codes, table).score(codes, table))
     assert kept[0] + 0.05 < kept[1]
 
 
 def test_widths_follow_the_sizing_rule_unless_they_are_given(table: NDArray[np.float32]) -> None:
-    assert DpAutoencoder(steps=1).fit(table).transform(table[:3]).shape == (3, 12)
-    model = DpAutoencoder(steps=1, latent=5, hidden=9).fit(table)
-    assert model.net_.widths == (16, 9, 5)
+    assert DpAutoencoder(seed=4, steps=1).fit(table).transform(table[:3]).shape == (3, 12)
+    model = DpAutoencoder(seed=4, steps=1, latent=5, hidden=9).fit(table)
+    assert model.layers_[0] == (16, 9, 5)
     assert model.transform(table[:3]).dtype == np.float32
 
 
 def test_steps_in_which_no_row_takes_part_are_steps_too() -> None:
     rows = np.random.default_rng(0).random((3, 4), np.float32)
-    assert np.isfinite(DpAutoencoder(steps=30, batch=1).fit(rows).transform(rows)).all()
+    assert np.isfinite(DpAutoencoder(seed=4, steps=30, batch=1).fit(rows).transform(rows)).all()
 
 
 def test_a_federation_takes_it_as_any_other_encoder() -> None:
     digits = load("digits")
     rules = {"guest_rule": Adam(1e-2), "host_rule": Adam(1e-2), "owner_rule": Adam(5e-3)}
     settings = Settings(hosts=1, guest_epochs=4, host_epochs=8, owner_epochs=15, standardise=True, **rules)  # type: ignore[arg-type]
-    encoders = [DpAutoencoder(epsilon=8.0, latent=12, steps=300), None, None, None]
+    encoders = [DpAutoencoder(seed=4, epsilon=8.0, latent=12, steps=300), None, None, None]
     simulation = Dvfl(digits, settings, (0,), encoders=encoders)
     simulation.run()
     assert simulation.stack.latents[0] == 12
@@ -100,7 +105,7 @@ def test_a_federation_takes_it_as_any_other_encoder() -> None:
 def test_an_estimator_takes_it_and_says_that_it_cannot_be_saved_without_pickle(tmp_path: Path) -> None:
     digits = load("digits")
     tables, short = [guest.train[:300] for guest in digits.guests], {"guest_epochs": 2, "host_epochs": 2}
-    model = DVFLClassifier(encoders=[DpAutoencoder(steps=20, latent=6)] * 4, owner_epochs=5, **short)  # type: ignore[arg-type]
+    model = DVFLClassifier(encoders=[DpAutoencoder(seed=4, steps=20, latent=6)] * 4, owner_epochs=5, **short)  # type: ignore[arg-type]
     model = clone(model).fit(tables, digits.y_train[:300])
     assert model.predict(tables).shape == (300,)
     with pytest.raises(ValueError, match="cannot be saved without pickle"):

@@ -1,5 +1,6 @@
 """An encoder that learned its training rows under differential privacy: an autoencoder trained by opacus' DP-SGD."""
 
+import secrets
 import warnings
 from numbers import Integral
 from typing import Any, Self
@@ -43,7 +44,7 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         batch: int = 256,  # rows that take part in a step, on average; at most a quarter of all
         rate: float = 5e-3,  # of Adam
         bound: float = 0.1,  # the longest gradient of one row
-        seed: int = 0,
+        seed: int | None = None,  # of its own for each guest; None: drawn where nobody can guess it
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -65,28 +66,29 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         widths = sizes("table", [columns], self.latent, hidden=self.hidden)
         net = encoder(columns, widths.guest_hidden[0], widths.guest_latent[0], widths.guest_activations)
         back = decoder(net, "sigmoid" if self.unit else "identity")
-        start = torch_generator(self.seed, "dp autoencoder")
+        seed = secrets.randbits(63) if self.seed is None else self.seed  # not kept: it gives the noise away
+        start = torch_generator(seed, "dp autoencoder")
         module = nn.Sequential(*(sequential(part, part.init(start)) for part in (net, back)))
         sample_rate = min(self.batch / rows, 0.25)
         self.delta_ = usual_delta(rows) if self.delta is None else float(self.delta)
         self.noise_ = noise_for_training(self.epsilon, sample_rate, self.steps, self.delta_)
         self.epsilon_ = epsilon_of_training(sample_rate, self.noise_, self.steps, self.delta_)
-        self._train(module, table, sample_rate)
-        self.net_, self.parameters_ = net, _flat(net, module[0]).numpy()
+        self._train(module, table, sample_rate, seed)
+        self.layers_, self.parameters_ = (net.widths, net.activations), _flat(net, module[0]).numpy()
         return self
 
     def transform(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Encodings (rows, latent)."""
         check_is_fitted(self)
         table = torch.from_numpy(np.asarray(x, np.float32))
-        codes = encoded(self.net_, torch.from_numpy(self.parameters_)[None], table[None])[0]
+        codes = encoded(Mlp(*self.layers_), torch.from_numpy(self.parameters_)[None], table[None])[0]
         return np.asarray(codes.numpy())
 
-    def _train(self, module: nn.Module, table: Tensor, sample_rate: float) -> None:
+    def _train(self, module: nn.Module, table: Tensor, sample_rate: float, seed: int) -> None:
         from opacus.grad_sample import GradSampleModule
         from opacus.optimizers import DPOptimizer
 
-        sampling, noise = (torch_generator(self.seed, "dp autoencoder", what) for what in ("rows", "noise"))
+        sampling, noise = (torch_generator(seed, "dp autoencoder", what) for what in ("rows", "noise"))
         private = GradSampleModule(module, loss_reduction="sum")
         optimiser = DPOptimizer(
             torch.optim.Adam(private.parameters(), self.rate),
