@@ -1,5 +1,6 @@
 """An audit from its options to its pages: the run or party that is attacked, what stands beside it, and files."""
 
+import functools
 import shlex
 import sys
 import time
@@ -158,24 +159,21 @@ def _case(config: dict[str, Any], data: VerticalData, device: torch.device) -> C
 
 
 def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> list[Subject]:
-    recording = load_recording(folder.path, case.device)
-    scores = tuple(folder.result()["accuracy"])
     beside = _BESIDE.get(case.strategy, "dvfl")
     for name in (case.strategy, beside):
         chosen(order.defences, name)  # refuses a name that there is not, before anything is trained
-    wanted = subjects(case.strategy, lambda: Trained(case, scores, recording, None), order.defences)
+
+    @functools.cache
+    def this() -> Trained:  # what is finished needs no recording
+        scores = tuple(folder.result()["accuracy"])
+        return Trained(case, scores, load_recording(folder.path, case.device), None)
+
+    wanted = subjects(case.strategy, this, order.defences)
     if order.alone:
         return wanted
     settings = preset(folder.config["preset"], case.data, beside)
     other = replace(case, strategy=beside, settings=settings)
-    made: list[Trained] = []
-
-    def undefended() -> Trained:
-        if not made:
-            made.append(trained(other))
-        return made[0]
-
-    return [*wanted, *subjects(beside, undefended, order.defences)]
+    return [*wanted, *subjects(beside, functools.cache(functools.partial(trained, other)), order.defences)]
 
 
 def _plain(effort: Effort) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 
+from dvfl.parties.randomness import bits
 from dvfl.privacy.cases import Case, recording_of
 from dvfl.privacy.recording import GuestRecording, Recording
 from dvfl.strategies.dvfl import Dvfl
@@ -18,7 +19,10 @@ def dp_recorded(case: Case, epsilon: float) -> tuple[tuple[float, ...], Recordin
     widths = case.simulation().stack.latents  # type: ignore[attr-defined]
     scores, recordings = [], []
     for seed in case.seeds:
-        encoders = [DpAutoencoder(latent=width, epsilon=epsilon, seed=seed) for width in widths]
+        encoders = [
+            DpAutoencoder(latent=width, epsilon=epsilon, unit=guest.unit, seed=bits(seed, "dp encoder", number))
+            for number, (width, guest) in enumerate(zip(widths, case.data.guests, strict=True))
+        ]
         simulation = Dvfl(case.data, case.settings, [seed], device=case.device, encoders=encoders)
         simulation.run()
         scores += simulation.scores().tolist()
