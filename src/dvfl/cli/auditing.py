@@ -168,12 +168,12 @@ def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> li
         scores = tuple(folder.result()["accuracy"])
         return Trained(case, scores, load_recording(folder.path, case.device), None)
 
-    wanted = subjects(case.strategy, this, order.defences)
+    wanted = subjects(case, this, order.defences)
     if order.alone:
         return wanted
     settings = preset(folder.config["preset"], case.data, beside)
     other = replace(case, strategy=beside, settings=settings)
-    return [*wanted, *subjects(beside, functools.cache(functools.partial(trained, other)), order.defences)]
+    return [*wanted, *subjects(other, functools.cache(functools.partial(trained, other)), order.defences)]
 
 
 def _plain(effort: Effort) -> dict[str, Any]:

@@ -142,15 +142,16 @@ def audited(subjects: Sequence[Subject], effort: Effort, folder: AuditFolder, wa
     return made
 
 
-def subjects(strategy: str, undefended: Callable[[], Trained], names: Sequence[str]) -> list[Subject]:
-    """A strategy as it is, and with each of its defences that are wanted."""
+def subjects(case: Case, undefended: Callable[[], Trained], names: Sequence[str]) -> list[Subject]:
+    """A case as it is, and with each of its strategy's defences that are wanted."""
+    strategy = case.strategy
     made = [Subject(strategy, UNDEFENDED, "no defence", undefended)]
     for name, defence in chosen(names, strategy).items():
         if defence.epsilon is None:
             make = functools.partial(_defended, undefended, defence)
             made.append(Subject(strategy, name, defence.words, functools.cache(make)))
         else:
-            make = functools.partial(_private_encoders, undefended, defence.epsilon)
+            make = functools.partial(_private_encoders, case, defence.epsilon)
             made.append(Subject(strategy, name, defence.words, functools.cache(make), defence.epsilon, "opacus"))
     return made
 
@@ -166,8 +167,7 @@ def _defended(undefended: Callable[[], Trained], defence: Defence) -> Trained:
     return trained(plain.case.changed(settings=defence.change(plain.case.settings, plain.recording)))
 
 
-def _private_encoders(undefended: Callable[[], Trained], epsilon: float) -> Trained:
-    case = undefended().case
+def _private_encoders(case: Case, epsilon: float) -> Trained:
     scores, recording = dp_recorded(case, epsilon)
     return Trained(case, scores, recording, None)
 
