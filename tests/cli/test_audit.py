@@ -1,0 +1,137 @@
+"""`dvfl audit` of a run, from its recording to its pages, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dvfl.cli import main
+from dvfl.privacy.audit import PARTS
+
+SHORT = ("--quiet", "--guest-epochs", "2", "--host-epochs", "3", "--owner-epochs", "8", "--rows", "400")
+ALONE = ("--small", "--alone", "--quiet", "--known", "50")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a moment, recorded."""
+    path = tmp_path_factory.mktemp("audited") / "run"
+    assert main(["train", *SHORT, "--seeds", "2", "--record", "--out", str(path)]) == 0
+    return path
+
+
+def test_an_audit_writes_figures_pages_and_plots_and_goes_on_where_it_was(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "audit"
+    command = ["audit", str(run), "--out", str(out), *ALONE, "--defence", "shield-0.5"]
+    assert main(command) == 0
+    assert capsys.readouterr().out.strip() == str(out / "audit.html")
+    made = json.loads((out / "audit.json").read_text())
+    assert [one["defence"] for one in made["findings"]] == ["none", "shield-0.5"]
+    for finding in made["findings"]:
+        assert len(finding["accuracy"]) == 2
+        attacks = {figure["attack"] for figure in finding["figures"]}
+        assert attacks >= {"inversion", "collusion", "probing", "predictions", "membership", "completion", "backdoor"}
+        feedback = [one for one in finding["figures"] if one["attack"] == "gradient_labels"]
+        assert feedback and not any(one["channel"] for one in feedback)
+    controls = {one["control"] for one in made["findings"][0]["figures"] if one["attack"] == "inversion"}
+    assert controls == {"", "raw features", "random encoder"}
+    page = (out / "audit.html").read_text()
+    assert "a host" in page and "<svg" in page and "http" not in page.replace("http://www.w3.org", "")
+    assert "five or more are right" in page  # two seeds are not enough to quote
+    assert (out / "inversion-50.svg").is_file()
+    parts = {file: file.stat().st_mtime_ns for file in (out / PARTS).glob("*.json")}
+    missing = out / PARTS / "dvfl-none.membership.json"
+    missing.unlink()
+    assert main(command) == 0
+    again = {file: file.stat().st_mtime_ns for file in (out / PARTS).glob("*.json")}
+    assert {file for file in again if again[file] != parts[file]} == {missing}
+    assert json.loads((out / "audit.json").read_text())["findings"][0]["accuracy"] == made["findings"][0]["accuracy"]
+
+
+def test_a_split_network_is_audited_with_its_gradients(tmp_path: Path) -> None:
+    path, out = tmp_path / "run", tmp_path / "audit"
+    options = ["--strategy", "splitnn-wait", "--epochs", "8", "--rows", "400", "--record", "--out", str(path)]
+    assert main(["train", "--quiet", *options]) == 0
+    assert main(["audit", str(path), "--out", str(out), *ALONE, "--defence", "none"]) == 0
+    figures = json.loads((out / "audit.json").read_text())["findings"][0]["figures"]
+    best = max(sum(one["values"]) for one in figures if one["attack"] == "gradient_labels" and one["channel"])
+    assert best > 0.8
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line that a refused audit says."""
+    assert main(["audit", *words]) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert captured.out == ""
+    return line
+
+
+def test_a_run_without_recordings_is_refused_with_the_switch_that_makes_them(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(run, bare)
+    (bare / "recorded.safetensors").unlink()
+    assert "dvfl train --record" in refused(capsys, str(bare), "--out", "audit", *ALONE)
+
+
+def test_a_recording_that_was_cut_short_is_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = tmp_path / "cut"
+    shutil.copytree(run, cut)
+    file = cut / "recorded.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    assert "recorded.safetensors: cannot be read" in refused(capsys, str(cut), "--out", "audit", *ALONE)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--known", "100000"), "--known 100000: at most 320"),
+        (("--defence", "sheild-0.5"), "did you mean 'shield-0.5'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_trained(
+    run: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused(capsys, str(run), "--out", "audit", "--alone", "--small", *words)
+    assert not Path("audit", PARTS, "dvfl-none.about.json").exists()
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "neither a run folder" in refused(capsys, str(tmp_path), "--out", "audit")
+
+
+def test_a_folder_that_was_begun_otherwise_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (str(run), "--out", "audit", "--alone", "--small", "--quiet", "--defence", "none")
+    assert main(["audit", *words, "--known", "10"]) == 0
+    capsys.readouterr()
+    assert "another effort" in refused(capsys, *words, "--known", "20")
+
+
+def test_a_run_that_was_stopped_goes_on_recording(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    assert main(["train", *SHORT, "--record", "--out", str(path)]) == 0
+    assert json.loads((path / "config.json").read_text())["record"] is True
+    (path / "result.json").unlink()
+    (path / "recorded.safetensors").unlink()
+    assert main(["train", "--quiet", "--resume", "--out", str(path)]) == 0
+    assert (path / "recorded.safetensors").is_file()
+
+
+def test_a_shield_changes_what_leaves_guests_and_is_refused_where_it_means_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *SHORT, "--shield", "0.5", "--out", str(tmp_path / "run")]) == 0
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert settings["flatten"] and settings["noise"] > 0 and settings["guest_objective"] == "simclr"
+    capsys.readouterr()
+    assert main(["train", *SHORT, "--shield", "-1", "--out", str(tmp_path / "other")]) == 2
+    assert "shield -1.0" in capsys.readouterr().err
+    assert main(["train", "--quiet", "--strategy", "vafl", "--shield", "0.5", "--out", str(tmp_path / "third")]) == 2
+    assert "--strategy dvfl alone" in capsys.readouterr().err

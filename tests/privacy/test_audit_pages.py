@@ -1,0 +1,68 @@
+"""What people read of an audit."""
+
+from dvfl.privacy.audit_pages import Audit, defence_table, markdown, page, plots
+from dvfl.privacy.findings import Finding
+from dvfl.privacy.measured import Measured
+from dvfl.privacy.summary import lines
+
+
+def inversion(known: int, mean: float, way: str = "ridge", control: str = "") -> Measured:
+    return Measured("inversion", way, "a host", "encodings", known, "columns", "", "R2", (mean,), control)  # type: ignore[arg-type]
+
+
+def gradients(mean: float, *, channel: bool) -> Measured:
+    of = "labels of each class"
+    return Measured("gradient_labels", "cosine", "a guest", "", 1, of, "", "AUC", (mean,), channel=channel)
+
+
+def finding(strategy: str, defence: str, accuracy: float, *figures: Measured, **more: object) -> Finding:
+    return Finding(strategy, defence, "words", (accuracy,), figures, 1.0, "cpu", **more)  # type: ignore[arg-type]
+
+
+def audit() -> Audit:
+    control = inversion(50, 0.95, "ridge", "raw features")
+    ours = finding(
+        "dvfl",
+        "none",
+        98.8,
+        inversion(50, 0.7),
+        inversion(50, 0.82, "public rows"),
+        control,
+        gradients(0.5, channel=False),
+    )
+    shielded = finding("dvfl", "shield-0.5", 98.2, inversion(50, 0.23), gradients(0.5, channel=False), noise=0.05)
+    theirs = finding("splitnn-wait", "none", 98.9, inversion(50, -0.1), gradients(0.99, channel=True))
+    found = [ours, shielded, theirs]
+    return Audit("mnist, dvfl", "mnist", "dvfl audit RUN", (0,), {"cpu": "x"}, {"dvfl": "0"}, "", found)
+
+
+def test_the_strongest_way_counts_and_stands_beside_its_control() -> None:
+    line = next(one for one in lines([audit().findings[0], audit().findings[2]]) if "columns" in one.what)
+    assert line.answers == ("82% of their variance", "0% of their variance")
+    assert line.baseline == "raw columns in place of encodings: 95%"
+    assert line.help == "columns of 50 people"
+
+
+def test_where_there_is_no_channel_the_page_says_so_and_gives_no_figure() -> None:
+    line = next(one for one in lines([audit().findings[0], audit().findings[2]]) if "feedback" in one.what)
+    assert line.answers[0].startswith("nothing to look at") and line.answers[1].startswith("0.99")
+    heads, rows = defence_table(audit())
+    column = heads.index("by a guest's gradients")
+    assert [row[column] for row in rows] == ["no channel", "no channel", "0.99"]
+
+
+def test_pages_say_never_that_anything_is_private() -> None:
+    for text in (markdown(audit()), page(audit())):
+        assert "private" not in text.lower()
+        assert "shield-0.5" in text and "No backward channel" in text
+
+
+def test_leak_is_drawn_against_accuracy_where_there_is_a_channel() -> None:
+    drawn = plots(audit())
+    assert set(drawn) == {"inversion-50"}  # one federation alone has gradients
+    assert "shield-0.5" in drawn["inversion-50"]
+
+
+def test_figures_survive_as_plain_data() -> None:
+    for one in audit().findings:
+        assert Finding.from_dict(one.as_dict()) == one

@@ -1,0 +1,71 @@
+"""What is kept of a training: gradients of split networks, and earlier releases of noisy encodings."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dvfl.data import load
+from dvfl.data.vertical import fewer_rows
+from dvfl.privacy.attacks import inversion
+from dvfl.privacy.cases import Case
+from dvfl.privacy.readers import SMALL
+from dvfl.privacy.record_files import load_recording, save_recording
+from dvfl.privacy.recorder import recorded
+from dvfl.strategies.presets import preset, shielded
+from dvfl.strategies.settings import Settings
+
+DATA = fewer_rows(load("digits"), 400)
+
+
+def case(**change: object) -> Case:
+    settings = preset("tuned", DATA)
+    assert isinstance(settings, Settings)
+    settings = replace(settings, hosts=1, guest_epochs=6, host_epochs=6, owner_epochs=4)
+    return Case("dvfl", DATA, replace(settings, **change), (0, 1), torch.device("cpu"))  # type: ignore[arg-type]
+
+
+def test_noise_that_is_drawn_anew_can_be_averaged_and_the_recording_lets_an_attacker_do_so() -> None:
+    _, seen = recorded(case(clip=1.0, noise=0.1))
+    every = seen.with_earlier()
+    assert every is not None
+    effort = replace(SMALL, known=(100,), steps=100)
+    last, all_releases = (max(one.mean for one in inversion.measure(own, effort)) for own in (seen, every))
+    assert all_releases > last + 0.05
+
+
+def test_a_shield_sends_once_so_there_is_nothing_to_average() -> None:
+    plain = case()
+    assert isinstance(plain.settings, Settings)
+    simulation, seen = recorded(plain.changed(settings=shielded(plain.settings, 0.5, [32])))
+    assert isinstance(simulation.settings, Settings) and simulation.settings.releases == 1
+    assert seen.with_earlier() is None
+
+
+def test_flat_encodings_leave_a_guest_as_strong_in_every_direction() -> None:
+    _, seen = recorded(case(flatten=True))
+    for guest in seen.guests:
+        spread = guest.z[0, : seen.rows.trained].var(0)
+        assert float(spread.median()) > 0.3 and float(spread.max()) < 4
+
+
+def test_without_noise_nothing_but_the_last_release_is_kept() -> None:
+    _, seen = recorded(case())
+    assert seen.with_earlier() is None
+    assert all(guest.gradients is None for guest in seen.guests)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_recording_is_the_same_after_a_while_on_disk(noise: float, tmp_path: Path) -> None:
+
+    folder = tmp_path
+    _, seen = recorded(case(clip=8.0, noise=noise))
+    save_recording(seen, folder)
+    again = load_recording(folder, torch.device("cpu"))
+    assert (again.strategy, again.seeds, again.rows) == (seen.strategy, seen.seeds, seen.rows)
+    assert torch.equal(again.y, seen.y) and torch.equal(again.outputs, seen.outputs)
+    for one, other in zip(again.guests, seen.guests, strict=True):
+        assert one.name == other.name and torch.equal(one.x, other.x)
+        torch.testing.assert_close(one.z, other.z, rtol=1e-3, atol=1e-2)  # kept in half precision
+        assert (one.earlier is None) == (other.earlier is None)
