@@ -70,6 +70,17 @@ def test_without_noise_nothing_that_leaves_is_longer_than_the_clip() -> None:
     assert max(np.linalg.norm(one) for one in bare.values()) > 0.3  # it had something to do
 
 
+def test_a_guest_may_make_all_directions_of_its_encodings_equally_strong() -> None:
+    flat, plain = made(Release(1e6, 0.0, SECRET, flatten=True)), made(None)
+    pushed, _ = rows(trained(flat)), trained(plain)
+    swept, bare = (np.array(list(rows(guest.sweep()).values())) for guest in (flat, plain))
+    spread, before = (np.linalg.eigvalsh(np.cov(own.T)) for own in (swept, bare))
+    assert spread[-1] / np.median(spread) < 3 < before[-1] / np.median(before)
+    assert len(pushed) and np.isfinite(list(pushed.values())).all()
+    again = rows(flat.sweep())
+    assert np.array_equal(np.array(list(again.values())), swept)
+
+
 def test_training_is_the_same_with_and_without() -> None:
     guest, plain = made(NOISY), made(None)
     trained(guest), trained(plain)

@@ -20,6 +20,7 @@ from dvfl.errors import UserError
 from dvfl.federation.credentials import key_path
 from dvfl.federation.settings import GuestFile
 from dvfl.files import write_bytes, writing
+from dvfl.parties.flattening import Flattening
 from dvfl.parties.release import released
 
 _SECRET = 32  # bytes
@@ -33,18 +34,25 @@ class Release:
     clip: float
     noise: float  # in parts of `clip`
     secret: bytes
+    flatten: bool = False  # before it is clipped
 
     @property
     def name(self) -> str:
         """Of its settings, which is no secret: encodings under other settings are other encodings."""
-        return f"clip {self.clip!r} noise {self.noise!r}"
+        return f"clip {self.clip!r} noise {self.noise!r}" + (" flat" if self.flatten else "")
 
     def leaving(
-        self, codes: NDArray[np.float32], x: NDArray[np.float32], slots: NDArray[np.int32], encoder: str
+        self,
+        codes: NDArray[np.float32],
+        x: NDArray[np.float32],
+        slots: NDArray[np.int32],
+        encoder: str,
+        flat: Flattening | None = None,
     ) -> NDArray[np.float32]:
-        """Encodings as they leave, of rows `x` with these slots, by the encoder of that hash."""
+        """Encodings as they leave, of rows `x` with these slots, by the encoder of that hash; `flat` goes first."""
         drawn = self._drawn(codes.shape[1], x, slots, encoder) if self.noise else np.zeros_like(codes)
-        left = released(torch.from_numpy(codes), self.clip, self.noise, torch.from_numpy(drawn))
+        z = torch.from_numpy(codes)
+        left = released(z if flat is None else flat(z), self.clip, self.noise, torch.from_numpy(drawn))
         result: NDArray[np.float32] = left.numpy()
         return result
 
@@ -87,4 +95,4 @@ def read_release(folder: Path, party: GuestFile) -> Release | None:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
     if len(secret) != _SECRET:
         raise UserError(f"{path} has {len(secret)} bytes, {_SECRET} are right; restore it, or remove it for a new one")
-    return Release(party.clip, party.noise, secret)
+    return Release(party.clip, party.noise, secret, party.flatten)

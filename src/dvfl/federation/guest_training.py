@@ -14,12 +14,14 @@ from dvfl.errors import UserError
 from dvfl.federation.guest_release import Release
 from dvfl.federation.plan import Plan
 from dvfl.parties.augmentation import Augmentation, image_copies, table_copies
+from dvfl.parties.flattening import Flattening
 from dvfl.parties.guest import Guest
 from dvfl.parties.networks import guest_objective
 from dvfl.parties.objectives import temperature_of
 from dvfl.parties.randomness import PATTERNS, batches, numpy_generator, patterns, torch_generator
 from dvfl.parties.schedules import rates
 
+_FLATTENED_BY = 20_000  # rows, at most, that tell how strong each direction of an encoding is
 PACKED = 160_000  # bytes of a message, about: several batches travel together
 
 
@@ -68,6 +70,7 @@ class GuestTraining:
         self.iterations = -(-table.rows // self._batch)
         self.rows_at_once = max(self._batch, PACKED // (4 * plan.sizes.guest_latent[self._number] + 4))
         self._epoch = -1
+        self._flat: tuple[str, Flattening] | None = None  # and the encoder that it was fitted to
 
     @torch.no_grad()
     def rounds(self, epoch: int, first: int) -> tuple[NDArray[np.int32], NDArray[np.float32], list[float]]:
@@ -80,7 +83,8 @@ class GuestTraining:
             seen = self._seen(x, number) if self._luck is not None else None
             encoder = "" if self._release is None else self.encoder_hash  # as it is before the update
             code, loss = self.guest.step(x, float(self._rates[number]), None, seen)
-            codes.append(self._leaving(code[0].numpy(), x[0].numpy(), self._table.slots[rows], encoder))
+            flat = None if self._flat is None else self._flat[1]  # of the epoch's beginning
+            codes.append(self._leaving(code[0].numpy(), x[0].numpy(), self._table.slots[rows], encoder, flat))
             losses.append(float(loss))
         slots, encodings = self._table.slots[order.ravel()], np.concatenate(codes)
         # An epoch's last batch is completed with rows of its first, which may be in the same message: the later counts.
@@ -100,7 +104,7 @@ class GuestTraining:
     def sent(self, x: NDArray[np.float32], slots: NDArray[np.int32], encoder: str) -> NDArray[np.float32]:
         """The encodings of some rows as they leave the guest; `encoder` is its hash, for whoever has it at hand."""
         codes: NDArray[np.float32] = self.guest.encode(torch.from_numpy(x)[None])[0].numpy()
-        return self._leaving(codes, x, slots, encoder)
+        return self._leaving(codes, x, slots, encoder, self._flattening(encoder))
 
     @property
     def latent(self) -> int:
@@ -125,9 +129,23 @@ class GuestTraining:
         return digest.hexdigest()
 
     def _leaving(
-        self, codes: NDArray[np.float32], x: NDArray[np.float32], slots: NDArray[np.int32], encoder: str
+        self,
+        codes: NDArray[np.float32],
+        x: NDArray[np.float32],
+        slots: NDArray[np.int32],
+        encoder: str,
+        flat: Flattening | None,
     ) -> NDArray[np.float32]:
-        return codes if self._release is None else self._release.leaving(codes, x, slots, encoder)
+        return codes if self._release is None else self._release.leaving(codes, x, slots, encoder, flat)
+
+    def _flattening(self, encoder: str) -> Flattening | None:
+        """Of the guest's own rows by the encoder as it is, whose hash is given; None where encodings are not flat."""
+        if self._release is None or not self._release.flatten:
+            return None
+        if self._flat is None or self._flat[0] != encoder:
+            x = torch.from_numpy(self._table.take(np.arange(min(self._table.rows, _FLATTENED_BY))))
+            self._flat = encoder, Flattening.of(self.guest.encode(x[None])[0])
+        return self._flat[1]
 
     def _seen(self, x: Tensor, number: int) -> Tensor:
         """What it sees in place of a batch in a round: as much as is not hidden, or altered copies to compare."""
@@ -158,3 +176,5 @@ class GuestTraining:
         copies, altered = self.guest.objective.copies, self.guest.objective.copies > 1 or plan.guest_noise
         self._luck = draw.integers(PATTERNS, size=(count, copies * self._batch)) if altered else None
         self._epoch = epoch
+        if self._release is not None:
+            self._flattening(self.encoder_hash)

@@ -215,6 +215,7 @@ class GuestFile:
     hosts: dict[str, str]  # where each host's broker is reached, address:port
     data: GuestData = GuestData()
     record: bool = False  # what passes its lines, for an audit (docs/threat-model.md)
+    flatten: bool = False  # all directions of an encoding are made equally strong before it is clipped
     clip: float | None = None  # the most that an encoding may be long when it leaves; None: as it is
     noise: float = 0.0  # added to each of its numbers, as a standard deviation in parts of `clip`
 
@@ -225,6 +226,8 @@ class GuestFile:
             raise UserError(f"{PARTY}: noise = {self.noise}; a finite number, 0 for none, is right")
         if self.noise and self.clip is None:
             raise UserError(f"{PARTY}: noise = {self.noise} without clip, of which it is a part; clip too is right")
+        if self.flatten and self.clip is None:
+            raise UserError(f"{PARTY}: flatten without clip; clip too is right, about the root of an encoding's width")
 
 
 @dataclass(frozen=True)
