@@ -39,7 +39,7 @@ def sentences(audit: PartyAudit) -> list[str]:
         told.append(f"{audit.wire['unreadable']:,} could not be read, and were dropped by the party.")
     if audit.guest is not None:
         clip, noise, releases = (audit.guest[name] for name in ("clip", "noise", "releases"))
-        defence = "no defence" if clip is None else f"encodings clipped to {clip:g}, noise {noise:g} times that"
+        defence = "no defence" if clip is None else f"clipped to {clip:g}, noise {noise:g} times that"
         told.append(f"Its encodings ({defence}) are sent {releases} times of each row, and once more for a prediction.")
     best = sorted(strongest(one for one in audit.figures if not one.control), key=lambda one: one.known)
     for one in best:
