@@ -102,7 +102,7 @@ class AuditFolder:
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self._path = path / PARTS
         note = self._path / "audit.note"
-        about = {"format": _FORMAT, **about}
+        about = json.loads(json.dumps({"format": _FORMAT, **about}))  # as it will be read
         try:
             self._path.mkdir(parents=True, exist_ok=True)
             before = json.loads(note.read_text()) if note.is_file() else about
