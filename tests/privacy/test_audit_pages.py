@@ -16,7 +16,7 @@ def gradients(mean: float, *, channel: bool) -> Measured:
 
 
 def finding(strategy: str, defence: str, accuracy: float, *figures: Measured, **more: object) -> Finding:
-    return Finding(strategy, defence, "words", (accuracy,), figures, 1.0, "cpu", **more)  # type: ignore[arg-type]
+    return Finding(strategy, defence, "words", (accuracy,), figures, 1.0, {"cpu": "x"}, **more)  # type: ignore[arg-type]
 
 
 def audit() -> Audit:
@@ -33,7 +33,7 @@ def audit() -> Audit:
     shielded = finding("dvfl", "shield-0.5", 98.2, inversion(50, 0.23), gradients(0.5, channel=False), noise=0.05)
     theirs = finding("splitnn-wait", "none", 98.9, inversion(50, -0.1), gradients(0.99, channel=True))
     found = [ours, shielded, theirs]
-    return Audit("mnist, dvfl", "mnist", "dvfl audit RUN", (0,), {"cpu": "x"}, {"dvfl": "0"}, "", found)
+    return Audit("mnist, dvfl", "mnist", "dvfl audit RUN", (0,), {"dvfl": "0"}, "", found)
 
 
 def test_the_strongest_way_counts_and_stands_beside_its_control() -> None:

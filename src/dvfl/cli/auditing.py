@@ -16,7 +16,6 @@ from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.presentation import standing_alone
 from dvfl.experiments.run_folder import versions
-from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
 from dvfl.privacy.audit import AuditFolder, Subject, Trained, Watcher, audited, subjects, trained
 from dvfl.privacy.audit_pages import Audit, markdown, page, plots
@@ -56,7 +55,7 @@ class AuditOrder:
         words = ["dvfl", "audit", "RUN", *(word for name in self.defences for word in ("--defence", name))]
         words += [word for count in self.known for word in ("--known", str(count))]
         words += [*(["--alone"] if self.alone else []), *(["--small"] if self.small else [])]
-        return shlex.join([*words, "--device", chosen_device(self.device), "--out", "DIR"])
+        return shlex.join([*words, "--out", "DIR"])
 
 
 def carry_out(order: AuditOrder, quiet: bool) -> Path:
@@ -86,7 +85,6 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
         dataset=data.name,
         command=order.command,
         seeds=case.seeds,
-        machine=machine(device.type),
         versions=versions(),
         note=data.note,
         findings=findings,

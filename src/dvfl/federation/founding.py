@@ -47,7 +47,7 @@ _PARTY_COMMENTS = {
     "broker": "Guests and owner dial in here.",
     "head": "How the owner trains; nobody else needs to know.",
     "record": "true: notes what passes this party's lines, never values or ids, in recorded/ for dvfl audit.",
-    "flatten": "true, with clip: all directions of an encoding are made equally strong, so that noise hides each alike.",
+    "flatten": "true, with clip: all directions of an encoding are equally strong, so that noise hides each alike.",
     "noise": "With clip = LENGTH above it, encodings leave no longer than that, with noise * clip of noise.",
     "slots": "How many rows alignment gave a slot: trained on, and only ever encoded.",
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dvfl.errors import UserError
+from dvfl.experiments.workers import machine
 from dvfl.files import write_json
 from dvfl.privacy.attacks import (
     backdoor,
@@ -179,7 +180,7 @@ def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Wat
         made = subject.make()
         known = {
             "accuracy": list(made.scores),
-            "device": made.case.device.type,
+            "machine": {name: str(value) for name, value in machine(made.case.device.type).items()},
             "settings": made.case.settings.as_dict(),
             **_released(made.case.settings),
             "seconds": time.perf_counter() - begun,

@@ -45,7 +45,6 @@ class Audit:
     dataset: str
     command: str
     seeds: tuple[int, ...]
-    machine: Mapping[str, str]
     versions: Mapping[str, str]
     note: str
     findings: Sequence[Finding]
@@ -61,7 +60,7 @@ class Audit:
         made = {**plain, "seconds": round(self.seconds, 1), "delta": DELTA}
         made |= {"seeds": list(self.seeds), "waiting": list(self.waiting)}
         told = [{**one.as_dict(), "release_epsilon": _plain(release_epsilon(one))} for one in self.findings]
-        return {**made, "machine": dict(self.machine), "versions": dict(self.versions), "findings": told}
+        return {**made, "versions": dict(self.versions), "findings": told}
 
 
 def release_epsilon(finding: Finding) -> float | None:
@@ -152,18 +151,22 @@ def facts(audit: Audit) -> list[tuple[str, str]]:
             + (" (five or more are right for figures to be quoted)" if len(audit.seeds) < 5 else ""),
         ),
         ("time", f"{audit.seconds:.0f} s of training and attacks"),
-        ("machine", ", ".join(f"{name} {value}" for name, value in audit.machine.items())),
+        ("machine", "; ".join(dict.fromkeys(_machine(one) for one in audit.findings))),
         ("versions", ", ".join(f"{name} {value}" for name, value in audit.versions.items())),
         *(("not here", waiting) for waiting in audit.waiting),
     ]
 
 
+def _machine(finding: Finding) -> str:
+    return ", ".join(f"{name} {value}" for name, value in finding.machine.items())
+
+
 def defence_table(audit: Audit) -> tuple[list[str], list[list[str]]]:
-    """Accuracy and the strongest attack of each kind, federation by federation."""
+    """Accuracy and the strongest attack of each kind for which somebody has a channel, federation by federation."""
     used = [
         column
         for column in _COLUMNS
-        if any(one.strongest(column[1], column[2], way=column[3]) is not None for one in audit.findings)
+        if any(_channel(one.strongest(column[1], column[2], way=column[3])) for one in audit.findings)
     ]
     rows = []
     for one in audit.findings:
@@ -171,6 +174,10 @@ def defence_table(audit: Audit) -> tuple[list[str], list[list[str]]]:
         shown = ["" if cell is None else figure(cell) if cell.channel else "no channel" for cell in cells]
         rows.append([one.name, f"{one.mean:.2f}", _epsilon(one), *shown])
     return ["", "accuracy, %", f"epsilon at delta {DELTA:g}", *(name for name, *_ in used)], rows
+
+
+def _channel(one: Measured | None) -> bool:
+    return one is not None and one.channel
 
 
 def _epsilon(one: Finding) -> str:

@@ -12,6 +12,7 @@ from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
 
 NONE, ALL = "none", "all"
 _NOISES = (0.4, 0.7)  # in parts of an encoding's own size, as `shielded` counts it too
+_OFTEN = 0.4
 _SHIELDS = (0.5, 0.7)
 _NARROW = 5  # times
 
@@ -47,6 +48,12 @@ def usual_length(sent: Recording) -> float:
 
 
 def _noise(strength: float, settings: AnySettings, sent: Recording) -> AnySettings:
+    """Sent once, as by a shield: hosts pass on what they read."""
+    often = _noise_often(strength, settings, sent)
+    return replace(often, host_model="concatenate", host_objective="reconstruction", partial=0)
+
+
+def _noise_often(strength: float, settings: AnySettings, sent: Recording) -> Settings:
     assert isinstance(settings, Settings)
     width = max(guest.z.shape[2] for guest in sent.guests)
     return replace(settings, clip=round(usual_length(sent), 3), noise=round(strength / math.sqrt(width), 4))
@@ -85,11 +92,15 @@ def _same(settings: AnySettings, sent: Recording) -> AnySettings:
 OF_ENCODINGS: Mapping[str, Defence] = {
     **{
         f"noise-{strength}": Defence(
-            f"encodings clipped to their usual length, with Gaussian noise of {strength:.0%} of their own size",
+            f"encodings clipped to their usual length, sent once, with noise of {strength:.0%} of their own size",
             partial(_noise, strength),
         )
         for strength in _NOISES
     },
+    f"noise-{_OFTEN}-often": Defence(
+        f"encodings clipped to their usual length, pushed in every epoch, with {_OFTEN:.0%} of noise drawn anew",
+        partial(_noise_often, _OFTEN),
+    ),
     "narrow": Defence(f"encodings a {['', '', 'half', 'third', 'quarter', 'fifth'][_NARROW]} as wide", _narrow),
     "once": Defence("encodings pushed in the guests' last epoch alone", _once),
     "simclr": Defence("guests learn by comparing altered copies of rows, not by reconstruction", _compare),

@@ -19,7 +19,7 @@ class Finding:
     accuracy: tuple[float, ...]  # test accuracy of each seed, in percent
     figures: tuple[Measured, ...]
     seconds: float  # of training and attacks
-    device: str
+    machine: dict[str, str]
     noise: float = 0.0  # of a release, in parts of the clip
     releases: int = 1  # how often a row's encoding was sent
     epsilon: float | None = None  # of the encoders' training

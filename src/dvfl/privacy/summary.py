@@ -64,7 +64,7 @@ def lines(findings: Sequence[Finding]) -> list[Line]:
 def figure(one: Measured) -> str:
     """A value as people read it."""
     if one.measure == "accuracy":
-        return f"{one.mean:.1f} %"
+        return f"{one.mean:.1f}\N{NO-BREAK SPACE}%"
     if one.measure == "R2":
         return f"{max(0.0, one.mean):.0%}"
     return f"{one.mean:.2f}"
@@ -85,6 +85,10 @@ def _answer(one: Measured | None, question: Question) -> str:
 def _help(one: Measured) -> str:
     if one.known_of == "nothing" or not one.known:
         return "none"
+    if one.attack == "backdoor":
+        return f"{one.known:,} of its own rows, changed"
+    if one.attack == "membership":
+        return f"{one.known:,} people of whom it is known"
     if one.known_of == "labels of each class":
         return f"the label of {one.known:,} of each class"
     return f"{one.known_of} of {one.known:,} people"
