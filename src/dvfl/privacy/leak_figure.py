@@ -20,7 +20,7 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
         return None
     figure, axis = figures._figure(6.6, 4.2)
     strategies = list(dict.fromkeys(one.strategy for _, _, one in points))
-    above = _above(points)
+    above = _above([(x, y) for x, y, _ in points])
     for (x, y, one), up in zip(points, above, strict=True):
         colour = figures.COLOURS[strategies.index(one.strategy) % len(figures.COLOURS)]
         plain = one.defence == UNDEFENDED
@@ -36,11 +36,12 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
     return figures._svg(figure, f"leak-{attack}-{known or 0}".replace("_", "-"))
 
 
-def _above(points: Sequence[tuple[float, float, Finding]]) -> list[bool]:
+def _above(points: Sequence[tuple[float, float]]) -> list[bool]:
     """Whether a point's name stands above it; below, where a neighbour's would cover it."""
-    spans = [max(point[axis] for point in points) - min(point[axis] for point in points) or 1.0 for axis in (0, 1)]
+    across, up = ([point[axis] for point in points] for axis in (0, 1))
+    spans = max(across) - min(across) or 1.0, max(up) - min(up) or 1.0
     made: list[bool] = []
-    for number, (x, y, _) in enumerate(points):
+    for number, (x, y) in enumerate(points):
         near = [
             made[other]
             for other in range(number)
