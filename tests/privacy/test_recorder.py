@@ -8,7 +8,7 @@ import torch
 
 from dvfl.data import load
 from dvfl.data.vertical import fewer_rows
-from dvfl.privacy.attacks import inversion
+from dvfl.privacy.attacks import completion, inversion
 from dvfl.privacy.cases import Case
 from dvfl.privacy.readers import SMALL
 from dvfl.privacy.record_files import load_recording, save_recording
@@ -69,3 +69,12 @@ def test_a_recording_is_the_same_after_a_while_on_disk(noise: float, tmp_path: P
         assert one.name == other.name and torch.equal(one.x, other.x)
         torch.testing.assert_close(one.z, other.z, rtol=1e-3, atol=1e-2)  # kept in half precision
         assert (one.earlier is None) == (other.earlier is None)
+
+
+def test_a_guest_completes_its_encoder_as_it_has_it_and_not_as_it_sends() -> None:
+    """Noise that drowns what leaves a guest does not keep the guest itself from anything."""
+    effort = replace(SMALL, labels=(10,), steps=100)
+    plain, noisy = (
+        completion.measure(recorded(case(**change))[1], effort)[0] for change in ({}, {"clip": 1.0, "noise": 9.0})
+    )
+    assert noisy.mean == pytest.approx(plain.mean)

@@ -88,9 +88,18 @@ def recording_of(
     z, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
     back = [None] * len(tables) if gradients is None else gradients
     before = [None] * len(tables) if earlier is None else _before(earlier, z)
-    guests = zip(data.guests, tables, z, back, before, strict=True)
-    recorded = tuple(GuestRecording(one.name, x, own, sent, first) for one, x, own, sent, first in guests)
+    guests = zip(data.guests, tables, z, back, _own(simulation, tables), before, strict=True)
+    recorded = tuple(GuestRecording(one.name, x, sent, *rest) for one, x, sent, *rest in guests)
     return Recording(name, simulation.seeds, rows, recorded, y, outputs)
+
+
+def _own(simulation: Simulation, tables: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    """Encodings before they leave, where something is done to them."""
+    if not isinstance(simulation, Dvfl) or not simulation.settings.alters:
+        return [None] * len(tables)
+    with simulation.stack.suited(len(tables[0])):
+        bare: Sequence[Tensor] = simulation.stack.bare(tables).split(simulation.stack.latents, 2)
+    return bare
 
 
 def _before(earlier: Tensor, z: Sequence[Tensor]) -> list[Tensor]:

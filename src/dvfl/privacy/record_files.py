@@ -13,7 +13,7 @@ from dvfl.files import replacing, writing
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
 
 RECORDED = "recorded.safetensors"
-_PARTS = ("z", "gradients", "earlier")
+_PARTS = ("z", "gradients", "own", "earlier")
 
 
 def save_recording(recording: Recording, folder: Path) -> None:

@@ -43,6 +43,7 @@ class GuestRecording:
     x: Tensor  # (rows, columns), as its encoder reads them
     z: Tensor  # (replicas, rows, latent): encodings as they left the guest
     gradients: Tensor | None = None  # (moments in training, replicas, trained rows, latent), where any are sent back
+    own: Tensor | None = None  # before anything was done to them, as the guest alone has them; None: as they left
     earlier: Tensor | None = None  # (replicas, rows, some): means of what it sent of the same rows before, with noise
 
 
@@ -93,7 +94,7 @@ class Recording:
     def with_encodings(self, z: Iterable[Tensor]) -> "Recording":
         """The same rows with other encodings in their place, and no gradients: what controls are measured on."""
         pairs = zip(self.guests, z, strict=True)
-        return replace(self, guests=tuple(replace(guest, z=own, gradients=None) for guest, own in pairs))
+        return replace(self, guests=tuple(replace(guest, z=z, own=None, gradients=None) for guest, z in pairs))
 
     def raw(self) -> "Recording":
         """As if guests sent their columns as they are."""

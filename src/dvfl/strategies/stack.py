@@ -144,6 +144,10 @@ class Stack:
         """All guests' encodings of aligned tables as they leave the guests: (replicas, rows, W_g)."""
         return self.join(self.released(self._encode_groups(tables), origin))
 
+    def bare(self, tables: Sequence[Tensor]) -> Tensor:
+        """The same before anything is done to them, as guests alone have them."""
+        return self.join(self._encode_groups(tables))
+
     def released(self, pieces: list[Tensor], origin: Origin | None, first: int = 0) -> list[Tensor]:
         """Each group's encodings (replicas, members, rows, latent), from row `first` of `origin` on, as they are sent.
 

@@ -58,7 +58,8 @@ def measure_active(case: Case, effort: Effort, seen: Recording | None = None) ->
 
 def _completed(seen: Recording, guest: int, count: int, effort: Effort) -> tuple[Tensor, Tensor]:
     """The accuracy of a guest's completed model on the victims, and on held-out known rows: (replicas,) each."""
-    return inferred(seen, seen.guests[guest].z, count, effort, "completion")
+    own = seen.guests[guest]
+    return inferred(seen, own.z if own.own is None else own.own, count, effort, "completion")
 
 
 def _measured(way: str, count: int, values: Tensor, *, channel: bool = True) -> Measured:
