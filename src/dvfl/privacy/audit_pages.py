@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.leak_figure import leak_against_accuracy
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.summary import figure, lines
+from dvfl.privacy.templating import rendered
 
 DELTA = 1e-5
 _PLOTTED = (
@@ -107,15 +107,10 @@ def markdown(audit: Audit) -> str:
 
 def page(audit: Audit) -> str:
     """The audit on one page that needs nothing but itself."""
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader("dvfl.privacy"), jinja2.PackageLoader("dvfl.experiments")]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     plain = [one for one in audit.findings if one.defence == UNDEFENDED]
     heads, rows = defence_table(audit)
-    return environment.get_template("audit.html").render(
+    return rendered(
+        "audit.html",
         audit=audit,
         facts=facts(audit),
         strategies=[one.strategy for one in plain],

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jinja2
-
 from dvfl.privacy.attacks.inversion import strongest
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.summary import figure
+from dvfl.privacy.templating import rendered
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,7 @@ def markdown(audit: PartyAudit) -> str:
 
 def page(audit: PartyAudit) -> str:
     """The audit on one page that needs nothing but itself."""
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader("dvfl.privacy"), jinja2.PackageLoader("dvfl.experiments")]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made = environment.get_template("party.html")
-    return made.render(party=audit.party, sentences=sentences(audit), tables=_tables(audit))
+    return rendered("party.html", party=audit.party, sentences=sentences(audit), tables=_tables(audit))
 
 
 def _beside(audit: PartyAudit, one: Measured) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from dvfl.privacy.alike import alike
 from dvfl.privacy.cases import Case, recording_of
 from dvfl.privacy.label_reader import inferred
 from dvfl.privacy.measured import Measured
@@ -25,7 +26,7 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
     """Accuracy on the victims of the average guest, and of the guest that is best over all seeds."""
     found = []
     for count in effort.labels:
-        each = torch.stack([_completed(seen, guest, count, effort)[0] for guest in range(len(seen.guests))])
+        each, _ = _completed(seen, count, effort)
         best = each[int(each.mean(1).argmax())]
         found += [_measured("average guest", count, each.mean(0)), _measured("best guest", count, best)]
     return found
@@ -39,7 +40,7 @@ def measure_active(case: Case, effort: Effort, seen: Recording | None = None) ->
     """
     if seen is None:
         seen = recording_of(case.trained(), case.strategy)
-    passive = [_completed(seen, 0, count, effort)[0] for count in effort.labels]
+    passive = [_completed(_first(seen), count, effort)[0][0] for count in effort.labels]
     found = [_measured("first guest", count, values) for count, values in zip(effort.labels, passive, strict=True)]
     way, s = "first guest, inflated", case.settings
     if not isinstance(s, SplitSettings):
@@ -47,19 +48,31 @@ def measure_active(case: Case, effort: Effort, seen: Recording | None = None) ->
     tries = []
     for factor in FACTORS:
         active = case.changed(settings=replace(s, inflated=0, inflation=factor))
-        tries.append(recording_of(active.trained(), case.strategy))
+        tries.append(_first(recording_of(active.trained(), case.strategy)))
     for count in effort.labels:
-        each = [_completed(one, 0, count, effort) for one in tries]
-        on_victims, held = (torch.stack(both) for both in zip(*each, strict=True))
+        each = [_completed(one, count, effort) for one in tries]
+        on_victims, held = (torch.stack(both)[:, 0] for both in zip(*each, strict=True))
         best = held.nan_to_num(0).argmax(0, keepdim=True)  # with too few labels to hold any out, the first factor
         found.append(_measured(way, count, on_victims.gather(0, best)[0]))
     return found
 
 
-def _completed(seen: Recording, guest: int, count: int, effort: Effort) -> tuple[Tensor, Tensor]:
-    """The accuracy of a guest's completed model on the victims, and on held-out known rows: (replicas,) each."""
-    own = seen.guests[guest]
-    return inferred(seen, own.z if own.own is None else own.own, count, effort, "completion")
+def _completed(seen: Recording, count: int, effort: Effort) -> tuple[Tensor, Tensor]:
+    """The accuracy of guests' completed models on the victims, and on held-out known rows: (guests, replicas) each."""
+    mine = seen.with_encodings(guest.z if guest.own is None else guest.own for guest in seen.guests)
+    found: dict[int, tuple[Tensor, Tensor]] = {}
+    for group in alike(mine):
+        every = mine.outputs.repeat_interleave(len(group.members), 0)
+        stacked = replace(mine, seeds=group.seeds, outputs=every)  # one attacker a replica and a guest
+        both = (one.view(-1, len(group.members)) for one in inferred(stacked, group.z, count, effort, "completion"))
+        found |= dict(zip(group.members, zip(*(one.unbind(1) for one in both), strict=True), strict=True))
+    on_victims, held = zip(*(found[guest] for guest in range(len(seen.guests))), strict=True)
+    return torch.stack(on_victims), torch.stack(held)
+
+
+def _first(seen: Recording) -> Recording:
+    """The first guest alone."""
+    return replace(seen, guests=seen.guests[:1])
 
 
 def _measured(way: str, count: int, values: Tensor, *, channel: bool = True) -> Measured:
