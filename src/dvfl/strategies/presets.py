@@ -32,6 +32,7 @@ _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 _HIDDEN = 0.3
 # For parties that will be down at prediction guests are hidden as often, hosts so often, and so many passes are made.
 _HIDDEN_HOSTS, _PASSES = 0.2, 4
+_SHIELDED_DROPOUT = 0.5  # at the owner, at least: noisy encodings are sooner learned by heart
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
@@ -154,6 +155,7 @@ def shielded(settings: Settings, strength: float, latents: Sequence[int]) -> Set
         host_model="concatenate",
         host_objective="reconstruction",
         partial=0,
+        owner_dropout=max(settings.owner_dropout, _SHIELDED_DROPOUT),
         flatten=True,
         clip=round(length, 4),
         noise=round(strength / length, 6),
