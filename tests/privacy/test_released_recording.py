@@ -4,7 +4,8 @@ import torch
 
 from dvfl.data import load
 from dvfl.data.vertical import fewer_rows
-from dvfl.privacy.cases import Case, controls, recorded, rows_of
+from dvfl.privacy.cases import Case, controls, rows_of
+from dvfl.privacy.recorder import recorded
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
 
