@@ -20,14 +20,21 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
         return None
     figure, axis = figures._figure(6.6, 4.2)
     strategies = list(dict.fromkeys(one.strategy for _, _, one in points))
-    above = _above([(x, y) for x, y, _ in points])
-    for (x, y, one), up in zip(points, above, strict=True):
+    names = [one.strategy if one.defence == UNDEFENDED else one.defence for _, _, one in points]
+    sides = _sides([(x, y) for x, y, _ in points], names)
+    for (x, y, one), name, (across, up) in zip(points, names, sides, strict=True):
         colour = figures.COLOURS[strategies.index(one.strategy) % len(figures.COLOURS)]
         plain = one.defence == UNDEFENDED
         axis.plot(x, y, "s" if plain else "o", color=colour, markersize=7 if plain else 5.5)
-        name = one.strategy if plain else one.defence
-        place = (6, 4) if up else (6, -12)
-        axis.annotate(name, (x, y), xytext=place, textcoords="offset points", color=colour, fontsize=9)
+        axis.annotate(
+            name,
+            (x, y),
+            xytext=(6 * across, 4 if up > 0 else -11),
+            textcoords="offset points",
+            ha="left" if across > 0 else "right",
+            color=colour,
+            fontsize=9,
+        )
     axis.margins(x=0.16, y=0.12)
     axis.grid(color=figures._INK, alpha=0.12, linewidth=0.6)
     axis.set_axisbelow(True)
@@ -36,16 +43,34 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
     return figures._svg(figure, f"leak-{attack}-{known or 0}".replace("_", "-"))
 
 
-def _above(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """Whether a point's name stands above it; below, where a neighbour's would cover it."""
+def _sides(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[tuple[int, int]]:
+    """Where each point's name stands, to its right or left (1, -1) and above or below: where it covers least so far."""
     across, up = ([point[axis] for point in points] for axis in (0, 1))
-    spans = max(across) - min(across) or 1.0, max(up) - min(up) or 1.0
-    made: list[bool] = []
-    for number, (x, y) in enumerate(points):
-        near = [
-            made[other]
-            for other in range(number)
-            if abs(points[other][0] - x) < 0.15 * spans[0] and abs(points[other][1] - y) < 0.06 * spans[1]
-        ]
-        made.append(near.count(True) <= near.count(False))
-    return made
+    at = [
+        ((x - min(across)) / (max(across) - min(across) or 1.0), (y - min(up)) / (max(up) - min(up) or 1.0))
+        for x, y in points
+    ]
+    taken = [(x - 0.01, y - 0.015, x + 0.01, y + 0.015) for x, y in at]  # in parts of the axes, as names are
+    sides = []
+    for (x, y), name in zip(at, names, strict=True):
+        boxes = {side: _box(x, y, name, side) for side in _SIDES}
+        best = min(_SIDES, key=lambda side: sum(_overlap(boxes[side], other) for other in taken))
+        taken.append(boxes[best])
+        sides.append(best)
+    return sides
+
+
+_SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+_LETTER, _LINE, _GAP = 0.017, 0.05, 0.012  # width and height of letters, and the distance from their point
+
+
+def _box(x: float, y: float, name: str, side: tuple[int, int]) -> tuple[float, float, float, float]:
+    width = _LETTER * len(name)
+    left = x + _GAP if side[0] > 0 else x - _GAP - width
+    low = y + _GAP if side[1] > 0 else y - _GAP - _LINE
+    return left, low, left + width, low + _LINE
+
+
+def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> float:
+    wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, wide) * max(0.0, high)
