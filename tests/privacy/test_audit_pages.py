@@ -66,3 +66,10 @@ def test_leak_is_drawn_against_accuracy_where_there_is_a_channel() -> None:
 def test_figures_survive_as_plain_data() -> None:
     for one in audit().findings:
         assert Finding.from_dict(one.as_dict()) == one
+
+
+def test_colluders_can_do_at_least_what_the_host_can_alone() -> None:
+    helped = Measured("collusion", "ridge, together", "a host and a guest", "", 50, "columns", "", "R2", (0.6,))
+    ours = finding("dvfl", "none", 98.0, inversion(50, 0.8), helped)
+    line = next(one for one in lines([ours]) if one.who == "a host and a guest together")
+    assert line.answers == ("80% of their variance",)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.leak_figure import leak_against_accuracy
 from dvfl.privacy.measured import Measured
-from dvfl.privacy.summary import figure, lines
+from dvfl.privacy.summary import answered, figure, lines
 from dvfl.privacy.templating import rendered
 
 DELTA = 1e-5
@@ -158,14 +158,10 @@ def _machine(finding: Finding) -> str:
 
 def defence_table(audit: Audit) -> tuple[list[str], list[list[str]]]:
     """Accuracy and the strongest attack of each kind for which somebody has a channel, federation by federation."""
-    used = [
-        column
-        for column in _COLUMNS
-        if any(_channel(one.strongest(column[1], column[2], way=column[3])) for one in audit.findings)
-    ]
+    used = [column for column in _COLUMNS if any(_channel(answered(one, *column[1:])) for one in audit.findings)]
     rows = []
     for one in audit.findings:
-        cells = [one.strongest(attack, known, way=way) for _, attack, known, way in used]
+        cells = [answered(one, *column[1:]) for column in used]
         shown = ["" if cell is None else figure(cell) if cell.channel else "no channel" for cell in cells]
         rows.append([one.name, f"{one.mean:.2f}", _epsilon(one), *shown])
     return ["", "accuracy, %", f"epsilon at delta {DELTA:g}", *(name for name, *_ in used)], rows

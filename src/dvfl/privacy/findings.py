@@ -33,6 +33,11 @@ class Finding:
     def mean(self) -> float:
         return sum(self.accuracy) / len(self.accuracy)
 
+    def together(self, known: int) -> Measured | None:
+        """The best that a host and a guest together can do: what they do together, or the host's best alone."""
+        own = [self.strongest("collusion", known), self.strongest("inversion", known)]
+        return max((one for one in own if one is not None), key=lambda one: one.mean, default=None)
+
     def strongest(self, attack: str, known: int | None = None, control: str = "", way: str = "") -> Measured | None:
         """The attack's best figure, at one number of known rows where that is given."""
         own = [

@@ -50,7 +50,7 @@ def lines(findings: Sequence[Finding]) -> list[Line]:
     made = []
     for question in QUESTIONS:
         for known in question.known or (None,):
-            found = [one.strongest(question.attack, known, way=question.way) for one in findings]
+            found = [answered(one, question.attack, known, question.way) for one in findings]
             first = next((one for one in found if one is not None), None)
             if first is None:
                 continue
@@ -59,6 +59,13 @@ def lines(findings: Sequence[Finding]) -> list[Line]:
                 Line(question.who, question.what, _help(first), answers, _baseline(findings[0], question, first))
             )
     return made
+
+
+def answered(finding: Finding, attack: str, known: int | None, way: str = "") -> Measured | None:
+    """The figure that counts."""
+    if attack == "collusion" and known is not None:
+        return finding.together(known)
+    return finding.strongest(attack, known, way=way)
 
 
 def figure(one: Measured) -> str:

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.privacy.alike import Alike, by_ridge, explained
+from dvfl.privacy.alike import Alike, by_network, by_ridge, explained
+from dvfl.privacy.attacks.inversion import NETWORK_FROM
 from dvfl.privacy.measured import Control, Measured
 from dvfl.privacy.readers import Effort, best_ridge
 from dvfl.privacy.recording import Recording, at
 
 _TARGET, _ENCODINGS, _COLUMNS = "another guest's columns", "encodings of one guest", "columns of another guest"
 
+_BOTH = "a host and a guest", f"{_ENCODINGS}, {_COLUMNS}"
 _WEIGHTS = (0.1, 0.3, 1.0)  # of the colluding guest's columns beside encodings
 
 
@@ -28,16 +30,20 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
     neighbours = [*seen.guests[1:], seen.guests[0]]
     columns = [guest.x.expand(len(seen.seeds), -1, -1) for guest in neighbours]
     by_columns = seen.with_encodings(columns)
+    pairs = zip(seen.guests, columns, strict=True)
+    by_both = seen.with_encodings(torch.cat([_evened(guest.z), _evened(beside)], 2) for guest, beside in pairs)
     figures = []
     for count in (count for count in effort.known if count <= seen.rows.pool):
         known = seen.known(count, "collusion")
         found: list[tuple[str, str, str, tuple[float, ...], Control]] = [
-            ("together", "a host and a guest", f"{_ENCODINGS}, {_COLUMNS}", _together(seen, columns, known), ""),
-            ("host alone", "a host", _ENCODINGS, explained(seen, known, by_ridge), ""),
-            ("guest alone", "a guest", _COLUMNS, explained(by_columns, known, by_ridge), "nothing seen"),
+            ("ridge, together", *_BOTH, _together(seen, columns, known), ""),
+            ("ridge, host alone", "a host", _ENCODINGS, explained(seen, known, by_ridge), ""),
+            ("ridge, guest alone", "a guest", _COLUMNS, explained(by_columns, known, by_ridge), "nothing seen"),
         ]
+        if count >= NETWORK_FROM:
+            found.append(("network, together", *_BOTH, explained(by_both, known, by_network(effort)), ""))
         figures += [
-            Measured("collusion", f"ridge, {way}", who, saw, count, "columns", _TARGET, "R2", values, control)
+            Measured("collusion", way, who, saw, count, "columns", _TARGET, "R2", values, control)
             for way, who, saw, values, control in found
         ]
     return figures
