@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.vertical import fewer_rows, with_absences
 from dvfl.privacy.attacks import completion, inversion
 from dvfl.privacy.cases import Case
 from dvfl.privacy.readers import SMALL
 from dvfl.privacy.record_files import load_recording, save_recording
 from dvfl.privacy.recorder import recorded
+from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import preset, shielded
 from dvfl.strategies.settings import Settings
 
@@ -78,3 +79,13 @@ def test_a_guest_completes_its_encoder_as_it_has_it_and_not_as_it_sends() -> Non
         completion.measure(recorded(case(**change))[1], effort)[0] for change in ({}, {"clip": 1.0, "noise": 9.0})
     )
     assert noisy.mean == pytest.approx(plain.mean)
+
+
+def test_flat_encodings_do_with_guests_that_have_different_numbers_of_rows() -> None:
+    data = with_absences(DATA, 0.2, 0)
+    assert len({len(guest.train) for guest in data.guests}) > 1
+    settings = case(flatten=True, host_model="concatenate", owner_epochs=80).settings
+    assert isinstance(settings, Settings)
+    training = Dvfl(data, settings, [0])
+    training.run()
+    assert training.scores()[0] > 30

@@ -143,7 +143,8 @@ class GuestTraining:
         if self._release is None or not self._release.flatten:
             return None
         if self._flat is None or self._flat[0] != encoder:
-            x = torch.from_numpy(self._table.take(np.arange(min(self._table.rows, _FLATTENED_BY))))
+            some = np.arange(0, self._table.rows, -(-self._table.rows // _FLATTENED_BY))  # tables may be sorted
+            x = torch.from_numpy(self._table.take(some))
             self._flat = encoder, Flattening.of(self.guest.encode(x[None])[0])
         return self._flat[1]
 

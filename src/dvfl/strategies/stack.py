@@ -175,7 +175,9 @@ class Stack:
         if not self.flattenings:
             return
         for flat, group in zip(self.flattenings, self.groups, strict=True):
-            rows = [tables[guest][..., :_FLATTENED_BY, :].to(self.device) for guest in group.members]
+            count = min(tables[guest].shape[-2] for guest in group.members)
+            some = slice(0, count, -(-count // _FLATTENED_BY))  # not the first ones: tables may be sorted
+            rows = [tables[guest][..., some, :].to(self.device) for guest in group.members]
             flat.become(Flattening.of(group.encode(rows, self.replicas)))
 
     def _encode_groups(self, tables: Sequence[Tensor]) -> list[Tensor]:
