@@ -15,8 +15,15 @@ def gradients(mean: float, *, channel: bool) -> Measured:
     return Measured("gradient_labels", "cosine", "a guest", "", 1, of, "", "AUC", (mean,), channel=channel)
 
 
+def version_of(strategy: str) -> str:
+    """A version of its own for each strategy, as if they were attacked on two machines."""
+    return f"of {strategy}"
+
+
 def finding(strategy: str, defence: str, accuracy: float, *figures: Measured, **more: object) -> Finding:
-    return Finding(strategy, defence, "words", (accuracy,), figures, 1.0, {"cpu": "x"}, **more)  # type: ignore[arg-type]
+    return Finding(
+        strategy, defence, "words", (accuracy,), figures, 1.0, {"cpu": "x"}, {"torch": version_of(strategy)}, **more
+    )  # type: ignore[arg-type]
 
 
 def audit() -> Audit:
@@ -33,7 +40,7 @@ def audit() -> Audit:
     shielded = finding("dvfl", "shield-0.5", 98.2, inversion(50, 0.23), gradients(0.5, channel=False), noise=0.05)
     theirs = finding("splitnn-wait", "none", 98.9, inversion(50, -0.1), gradients(0.99, channel=True))
     found = [ours, shielded, theirs]
-    return Audit("mnist, dvfl", "mnist", "dvfl audit RUN", (0,), {"dvfl": "0"}, "", found)
+    return Audit("mnist, dvfl", "mnist", "dvfl audit RUN", (0,), "", found)
 
 
 def test_the_strongest_way_counts_and_stands_beside_its_control() -> None:
@@ -73,3 +80,8 @@ def test_colluders_can_do_at_least_what_the_host_can_alone() -> None:
     ours = finding("dvfl", "none", 98.0, inversion(50, 0.8), helped)
     line = next(one for one in lines([ours]) if one.who == "a host and a guest together")
     assert line.answers == ("80% of their variance",)
+
+
+def test_versions_are_those_that_figures_were_made_with_and_not_those_of_the_page() -> None:
+    text = markdown(audit())
+    assert "- versions: torch of dvfl; torch of splitnn-wait" in text

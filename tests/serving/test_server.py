@@ -114,6 +114,7 @@ def test_a_port_that_is_taken_is_said_in_a_line(start: Start) -> None:
         process, _ = start(f"127.0.0.1:{taken.getsockname()[1]}")
         _, errors = process.communicate(timeout=20)
     assert "cannot be listened on; another --listen HOST:PORT is right" in errors.splitlines()[-1]
+    assert process.returncode == 1
     assert "already in use" not in errors  # uvicorn's line beside ours
 
 

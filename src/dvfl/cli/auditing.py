@@ -15,7 +15,6 @@ from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.experiments import run_folder
 from dvfl.experiments.presentation import standing_alone
-from dvfl.experiments.run_folder import versions
 from dvfl.files import write_json, write_text
 from dvfl.privacy.audit import AuditFolder, Subject, Trained, Watcher, audited, subjects, trained
 from dvfl.privacy.audit_pages import Audit, markdown, page, plots
@@ -85,7 +84,6 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
         dataset=data.name,
         command=order.command,
         seeds=case.seeds,
-        versions=versions(),
         note=data.note,
         findings=findings,
         waiting=lines.waiting,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dvfl.errors import UserError
+from dvfl.experiments.run_folder import versions
 from dvfl.experiments.workers import machine
 from dvfl.files import write_json
 from dvfl.privacy.attacks import (
@@ -180,6 +181,7 @@ def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Wat
         made = subject.make()
         known = {
             "accuracy": list(made.scores),
+            "versions": versions(),
             "machine": {name: str(value) for name, value in machine(made.case.device.type).items()},
             "settings": made.case.settings.as_dict(),
             **_released(made.case.settings),

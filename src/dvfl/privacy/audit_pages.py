@@ -2,7 +2,7 @@
 
 import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,6 @@ class Audit:
     dataset: str
     command: str
     seeds: tuple[int, ...]
-    versions: Mapping[str, str]
     note: str
     findings: Sequence[Finding]
     waiting: Sequence[str] = ()  # federations that could not be had here, and why
@@ -60,7 +59,7 @@ class Audit:
         made = {**plain, "seconds": round(self.seconds, 1), "delta": DELTA}
         made |= {"seeds": list(self.seeds), "waiting": list(self.waiting)}
         told = [{**one.as_dict(), "release_epsilon": _plain(release_epsilon(one))} for one in self.findings]
-        return {**made, "versions": dict(self.versions), "findings": told}
+        return {**made, "findings": told}
 
 
 def release_epsilon(finding: Finding) -> float | None:
@@ -146,14 +145,16 @@ def facts(audit: Audit) -> list[tuple[str, str]]:
             + (" (five or more are right for figures to be quoted)" if len(audit.seeds) < 5 else ""),
         ),
         ("time", f"{audit.seconds:.0f} s of training and attacks"),
-        ("machine", "; ".join(dict.fromkeys(_machine(one) for one in audit.findings))),
-        ("versions", ", ".join(f"{name} {value}" for name, value in audit.versions.items())),
+        ("machine", _each(one.machine for one in audit.findings)),
+        ("versions", _each(one.versions for one in audit.findings)),
         *(("not here", waiting) for waiting in audit.waiting),
     ]
 
 
-def _machine(finding: Finding) -> str:
-    return ", ".join(f"{name} {value}" for name, value in finding.machine.items())
+def _each(facts: Iterable[Mapping[str, str]]) -> str:
+    """Every one that findings differ in, once."""
+    told = (", ".join(f"{name} {value}" for name, value in fact.items()) for fact in facts)
+    return "; ".join(dict.fromkeys(told))
 
 
 def defence_table(audit: Audit) -> tuple[list[str], list[list[str]]]:

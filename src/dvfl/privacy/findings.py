@@ -19,7 +19,8 @@ class Finding:
     accuracy: tuple[float, ...]  # test accuracy of each seed, in percent
     figures: tuple[Measured, ...]
     seconds: float  # of training and attacks
-    machine: dict[str, str]
+    machine: dict[str, str]  # where it was trained and attacked, and with what: a page may be made elsewhere
+    versions: dict[str, str]
     noise: float = 0.0  # of a release, in parts of the clip
     releases: int = 1  # how often a row's encoding was sent
     epsilon: float | None = None  # of the encoders' training
