@@ -135,3 +135,22 @@ def test_a_shield_changes_what_leaves_guests_and_is_refused_where_it_means_nothi
     assert "shield -1.0" in capsys.readouterr().err
     assert main(["train", "--quiet", "--strategy", "vafl", "--shield", "0.5", "--out", str(tmp_path / "third")]) == 2
     assert "--strategy dvfl alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("strategy", ["vfb2", "fedvs"])
+def test_what_hosts_see_sums_of_alone_is_not_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], strategy: str
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", "--quiet", "--strategy", strategy, "--rows", "300", "--record", "--out", str(out)]) == 2
+    assert "sums alone cannot be audited" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_fedonce_is_audited_and_has_no_defence_of_pushes(tmp_path: Path) -> None:
+    path, out = tmp_path / "run", tmp_path / "audit"
+    short = ["--guest-epochs", "2", "--owner-epochs", "2", "--rows", "300", "--record"]
+    assert main(["train", "--quiet", "--strategy", "fedonce", *short, "--out", str(path)]) == 0
+    assert main(["audit", str(path), "--out", str(out), *ALONE, "--defence", "once", "--defence", "narrow"]) == 0
+    findings = json.loads((out / "audit.json").read_text())["findings"]
+    assert [(one["strategy"], one["defence"]) for one in findings] == [("fedonce", "none"), ("fedonce", "narrow")]

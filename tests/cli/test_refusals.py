@@ -87,6 +87,19 @@ def test_a_temperature_that_cannot_be_computed_with(temperature: str, refusal: R
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
+        (("--adversary", "0.3"), "adversary 0.3 does not go with guest_objective reconstruction"),
+        (("--guest-objective", "simclr", "--adversary", "-1"), "adversary -1.0: 0 or more is right"),
+        (("--guest-objective", "simclr", "--adversary", "inf"), "adversary inf: 0 or more is right"),
+        (("--strategy", "vafl", "--adversary", "0.3"), "--adversary does not go with --strategy vafl"),
+    ],
+)
+def test_adversaries_of_guests_that_learn_otherwise(options: tuple[str, ...], wrong: str, refusal: Refusal) -> None:
+    assert wrong in refusal(*options)
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
         (("--clip", "0"), "clip 0.0: a number above 0 is right"),
         (("--clip", "nan"), "clip nan: a number above 0 is right"),
         (("--clip", "1", "--noise", "-1"), "noise -1.0: 0 or more is right"),

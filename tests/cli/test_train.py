@@ -155,6 +155,12 @@ def test_guests_and_hosts_may_learn_by_simclr(short: tuple[str, ...]) -> None:
     assert set(result("r")) == SCHEMA
 
 
+def test_guests_may_learn_against_a_decoder(short: tuple[str, ...]) -> None:
+    assert main(["train", *short, "--guest-objective", "simclr", "--adversary", "0.3", "--out", "r"]) == 0
+    assert json.loads(Path("r", "config.json").read_text())["settings"]["adversary"] == 0.3
+    assert set(result("r")) == SCHEMA
+
+
 def test_what_leaves_guests_may_be_clipped_and_noisy(short: tuple[str, ...]) -> None:
     for noise in ("0.1", "30"):
         assert main(["train", *short, "--clip", "2", "--noise", noise, "--out", noise]) == 0

@@ -20,7 +20,9 @@ from dvfl import DVFLClassifier, DVFLRegressor
 QUICK = {"guest_epochs": 3, "host_epochs": 3, "owner_epochs": 20}
 
 
-@parametrize_with_checks([DVFLClassifier(), DVFLRegressor()])  # every check applies; none is expected to fail
+@parametrize_with_checks(
+    [DVFLClassifier(), DVFLRegressor(), DVFLClassifier(shield=0.5)]
+)  # every check applies; none is expected to fail
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
 

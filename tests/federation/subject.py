@@ -73,6 +73,7 @@ def training_plan(guests: list[str], hosts: list[str], size: Size, **change: Any
         "host_model": "autoencoder",
         "host_objective": "reconstruction",
         "temperature": 0.5,
+        "adversary": 0.0,
         "batch": size.batch,
         "guest_epochs": size.guest_epochs,
         "period": 1,

@@ -28,8 +28,8 @@ SEED = 0  # of whose outages the first seconds have a kill of every kind
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A federation of the embedded digits with few epochs, never run."""
-    return make_digits(tmp_path_factory.mktemp("chaos") / "made")
+    """A federation of the embedded digits, never run; its epochs outlast the first seconds of outages."""
+    return make_digits(tmp_path_factory.mktemp("chaos") / "made", guest_epochs=60, host_epochs=120)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from dvfl.federation.plan import Plan, PlannedGuest, sign
 from dvfl.federation.wire import Encodings, Welcome
 from dvfl.parties.learner import Sgd
 
+COMPARING = {"guest_objective": "simclr", "guest_noise": 0.0}
+
 
 def made_plan(**change: Any) -> Plan:
     async def story() -> Plan:
@@ -119,7 +121,7 @@ def test_stamps_rise_and_those_of_a_restarted_guest_are_higher_than_all_before()
     assert (again.restarts, again.resumed_from_epoch) == (1, 3)
 
 
-@pytest.mark.parametrize("change", [{"guest_noise": 0.2}, {"guest_objective": "simclr", "guest_noise": 0.0}], ids=str)
+@pytest.mark.parametrize("change", [{"guest_noise": 0.2}, COMPARING, {**COMPARING, "adversary": 0.5}], ids=str)
 def test_a_guest_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(change: dict[str, Any]) -> None:
     plan = made_plan(guest_epochs=4, batch=8, **change)
     quiet = made()
@@ -207,3 +209,13 @@ def test_a_guest_whose_training_diverges_ends_and_says_what_to_change() -> None:
     guest.welcomed("host-1", welcome(made_plan(guest_rule=Sgd(1e12))))
     with pytest.raises(UserError, match=r"guest-1: its training diverged; a lower rate in \[training.guest\]"):
         trained(guest)
+
+
+def test_a_guest_that_learns_against_a_decoder_has_another_encoder_than_one_that_does_not() -> None:
+    hashes = set()
+    for adversary in (0.0, 0.5):
+        guest = made()
+        guest.welcomed("host-1", welcome(made_plan(guest_epochs=4, batch=8, **COMPARING, adversary=adversary)))
+        trained(guest)
+        hashes.add(guest.encoder_hash)
+    assert len(hashes) == 2

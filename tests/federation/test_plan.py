@@ -33,6 +33,7 @@ PLAN = Plan(
     host_model="autoencoder",
     host_objective="simclr",
     temperature=0.5,
+    adversary=0.0,
     batch=64,
     guest_epochs=20,
     period=2,
@@ -93,7 +94,7 @@ def test_the_hash_does_not_depend_on_the_order_of_fields() -> None:
 
 def test_the_hash_is_that_of_sorted_json_without_spaces() -> None:
     # Other versions must find the same hash; a change of this number is a change of the protocol.
-    assert PLAN.hash == "26c887024861358112179eba7cb7fc8cae0d3d7abb2482d0ba8875ed0c7c4e0d"
+    assert PLAN.hash == "75f2e17e9f1edf51af9b758b8b39c667392da95fbb4040f64f1837b7ee2a1c31"
 
 
 def test_a_whole_number_of_seconds_makes_the_same_plan() -> None:
@@ -121,10 +122,15 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
             "quorum_guests": 2,
         },
         **{"guest_objective": "simclr", "host_objective": "reconstruction", "temperature": 0.7},
+        "adversary": 0.5,
         "host_model": "concatenate",
     }
     other = others[name] if name in others else getattr(PLAN, name) - 1
-    plan = replace(PLAN, host_objective="reconstruction", partial=0) if name == "host_model" else PLAN
+    fitting = {
+        "host_model": {"host_objective": "reconstruction", "partial": 0},
+        "adversary": {"guest_objective": "simclr", "guest_noise": 0.0},
+    }
+    plan = replace(PLAN, **fitting.get(name, {}))
     assert replace(plan, **{name: other}).hash != plan.hash
     plain = PLAN.to_dict()
     del plain[name]
@@ -177,6 +183,8 @@ def test_every_field_is_in_the_hash_and_is_needed(name: str) -> None:
         ("host_model", "concatenate", "host_objective: 'simclr'; with hosts that concatenate"),
         ("batch", 1, "batch: 1; with SimCLR"),
         ("temperature", 0.01, "temperature: 0.01"),
+        ("adversary", -1.0, "adversary: -1.0"),
+        ("adversary", 0.5, "with reconstruction, whose guests learn to be decoded, 0"),
         ("guest_dropout", -0.1, "guest_dropout: -0.1"),
         ("guest_dropout", float("nan"), "guest_dropout: nan"),
         ("slots", 0, "slots: 0"),

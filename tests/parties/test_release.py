@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.parties.release import Origin, check_release, drawn_by_row, drawn_once, released
+from dvfl.parties.release import Origin, Unnumbered, check_release, drawn_by_row, drawn_once, released
 
 CPU = torch.device("cpu")
 
@@ -78,6 +78,23 @@ def test_noise_is_standard_normal() -> None:
 def test_rows_of_an_origin_are_counted_from_its_first_unless_they_are_given() -> None:
     assert Origin("train").numbers(3, 2).tolist() == [3, 4]
     assert Origin("train", np.array([7, 1, 5])).numbers(1, 2).tolist() == [1, 5]
+
+
+def test_rows_without_a_number_have_the_noise_of_their_values_whatever_is_drawn_beside_them() -> None:
+    table = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [0.0, 5.0]], np.float32)
+    other = np.array([[6.0], [6.0], [6.0], [-0.0]], np.float32)
+    drawn = Unnumbered.of([table, other]).drawn(0, 4, 3, CPU, 7, 0)
+    assert torch.equal(drawn[0], drawn[2]) and not torch.equal(drawn[0], drawn[1])
+    last = Unnumbered.of([table[3:], np.zeros((1, 1), np.float32)])
+    assert torch.equal(last.drawn(0, 1, 3, CPU, 7, 0)[0], drawn[3])
+    assert torch.equal(Unnumbered.of([table, other]).drawn(2, 2, 3, CPU, 7, 0), drawn[2:])
+    for seed, guest in ((8, 0), (7, 1)):
+        assert not torch.equal(last.drawn(0, 1, 3, CPU, seed, guest)[0], drawn[3])
+
+
+def test_noise_of_values_is_standard_normal() -> None:
+    drawn = Unnumbered.of([np.arange(20_000, dtype=np.float32)[:, None]]).drawn(0, 20_000, 5, CPU, 0, 0)
+    assert abs(float(drawn.mean())) < 0.02 and abs(float(drawn.std()) - 1) < 0.02
 
 
 @pytest.mark.parametrize(

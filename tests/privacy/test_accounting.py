@@ -18,6 +18,7 @@ from dvfl.privacy.accounting import (
     noise_for,
     noise_for_training,
     promise,
+    release_epsilon,
     usual_delta,
 )
 
@@ -140,6 +141,15 @@ def test_a_promise_names_epsilon_delta_and_how_often_a_row_is_sent(monkeypatch: 
     assert "sent 21 times" in line
     monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
     assert promise(8.0, 21, 1000) is None
+
+
+def test_releases_are_counted_at_one_delta_and_without_noise_there_is_nothing_to_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert release_epsilon(8.0, 21) == epsilon_of_release(8.0, 21, 1e-5)
+    assert release_epsilon(0.0, 21) is None
+    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    assert release_epsilon(8.0, 21) is None
 
 
 @pytest.mark.parametrize(("strategy", "sent"), [("dvfl", "sent 3 times"), ("fedonce", "sent 1 time,")])

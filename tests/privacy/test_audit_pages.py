@@ -58,6 +58,42 @@ def test_where_there_is_no_channel_the_page_says_so_and_gives_no_figure() -> Non
     assert [row[column] for row in rows] == ["no channel", "no channel", "0.99"]
 
 
+def test_help_is_that_of_the_federation_that_has_a_channel() -> None:
+    """DVFL's figure, which is a guess, is the same whatever help there is."""
+    found = [audit().findings[0], audit().findings[2]]
+    line = next(one for one in lines(found) if "feedback" in one.what)
+    assert line.help == "the label of 1 of each class" and line.baseline == "a guess: 0.50"
+
+
+def labels(attack: str, way: str, mean: float, *, channel: bool = True, known: int = 10, control: str = "") -> Measured:
+    of = "labels of each class"
+    return Measured(attack, way, "a guest", "", known, of, "", "balanced accuracy", (mean,), control, channel)  # type: ignore[arg-type]
+
+
+def test_who_trains_for_it_is_set_beside_who_looks_on() -> None:
+    ours = finding("dvfl", "none", 98.0, labels("completion", "inflated first guest", 46.9, channel=False))
+    theirs = [labels("completion", way, mean) for way, mean in (("first guest", 50.0), ("inflated first guest", 52.0))]
+    line = next(one for one in lines([ours, finding("splitnn-wait", "none", 98.0, *theirs)]) if "trains" in one.who)
+    assert line.answers == ("no more than by looking on: 46.9\N{NO-BREAK SPACE}%", "52.0\N{NO-BREAK SPACE}% right")
+    assert line.baseline == "looking on: 50.0\N{NO-BREAK SPACE}%"
+
+
+def test_a_guess_is_the_baseline_where_somebody_has_nothing_to_look_at() -> None:
+    ours = finding("dvfl", "none", 98.0, labels("direct_labels", "", 10.0, channel=False))
+    theirs = finding("splitnn-wait", "none", 98.0, labels("direct_labels", "", 99.0))
+    line = next(one for one in lines([ours, theirs]) if "feedback" in one.what)
+    assert line.baseline == "a guess: 10.0\N{NO-BREAK SPACE}%"
+
+
+def test_predictions_that_turn_without_changed_rows_are_a_backdoors_baseline() -> None:
+    figures = [
+        Measured("backdoor", "trigger", "a guest", "", known, "classes", "", "share of rows", (mean,), control)  # type: ignore[arg-type]
+        for known, mean, control in ((600, 97.0, ""), (0, 3.0, "nothing seen"))
+    ]
+    line = next(one for one in lines([finding("dvfl", "none", 98.0, *figures)]) if "predictions" in one.what)
+    assert line.baseline == "without it: 3.0\N{NO-BREAK SPACE}%" and line.help == "600 of its own rows, changed"
+
+
 def test_pages_say_never_that_anything_is_private() -> None:
     for text in (markdown(audit()), page(audit())):
         assert "private" not in text.lower()

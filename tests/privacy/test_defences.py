@@ -26,6 +26,12 @@ def test_every_defence_of_encodings_changes_settings_that_a_training_takes() -> 
         Dvfl(DATA, changed, [0])
 
 
+def test_guests_that_learn_against_a_decoder_send_nothing_from_before_they_have() -> None:
+    changed = OF_ENCODINGS["adversary"].change(preset("tuned", DATA), made_up())
+    assert isinstance(changed, Settings)
+    assert changed.adversary > 0 and changed.communicated == 1
+
+
 def test_every_defence_of_gradients_changes_settings_that_a_training_takes() -> None:
     from dvfl.strategies import strategy
 
@@ -39,6 +45,7 @@ def test_every_defence_of_gradients_changes_settings_that_a_training_takes() -> 
 def test_all_none_and_names_choose_among_a_strategys_own() -> None:
     assert chosen([ALL], "dvfl").keys() == OF_ENCODINGS.keys()
     assert chosen([ALL], "splitnn-zeros").keys() == OF_GRADIENTS.keys()
+    assert OF_ENCODINGS.keys() - chosen([ALL], "fedonce").keys() == {"once", "noise-0.4-often"}
     assert chosen([NONE], "dvfl") == {}
     assert list(chosen(["once", "gradient-sign"], "dvfl")) == ["once"]
     with pytest.raises(UserError, match="did you mean 'once'"):

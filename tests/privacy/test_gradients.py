@@ -85,9 +85,9 @@ def test_a_training_that_has_not_begun_has_sent_nothing(digits: VerticalData) ->
 
 
 def test_a_recording_has_the_first_epochs_gradients_and_the_last_ones(digits: VerticalData) -> None:
-    simulation, recording = recorded(Case("splitnn-wait", digits, QUICK, (3, 4), CPU))
+    training, recording = recorded(Case("splitnn-wait", digits, QUICK, (3, 4), CPU))
     rows, train, _ = rows_of(digits)
-    early, late = advanced(digits), simulation
+    early, late = advanced(digits), training.simulation
     assert isinstance(late, EndToEnd)
     for number, guest in enumerate(recording.guests):
         assert guest.gradients is not None and guest.gradients.shape == (2, 2, rows.trained, guest.z.shape[2])

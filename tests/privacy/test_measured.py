@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
-from dvfl.privacy.measured import Measured, accuracy, auc, r2
+from dvfl.privacy.measured import Measured, auc, balanced_accuracy, r2
 
 
 def test_auc_is_that_of_scikit_learn_with_ties() -> None:
@@ -25,9 +25,21 @@ def test_r2_weighs_columns_by_their_variance() -> None:
     assert r2(x, guess).tolist() == pytest.approx(expected, abs=1e-5)
 
 
-def test_accuracy_is_in_percent() -> None:
-    scores = torch.eye(4).expand(2, -1, -1)
-    assert accuracy(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 0]]), scores).tolist() == [100, 75]
+def test_balanced_accuracy_is_that_of_scikit_learn_in_percent() -> None:
+    draw = torch.Generator().manual_seed(0)
+    y = (torch.rand(3, 200, generator=draw) < 0.2).long() + (torch.rand(3, 200, generator=draw) < 0.1).long()
+    scores = torch.randn(3, 200, 4, generator=draw) + torch.nn.functional.one_hot(y, 4)  # nobody is of the last class
+    expected = [
+        100 * balanced_accuracy_score(own, guess, adjusted=False)
+        for own, guess in zip(y, scores[..., :3].argmax(2), strict=True)
+    ]
+    without_last = torch.cat([scores[..., :3], torch.full((3, 200, 1), -torch.inf)], 2)
+    assert balanced_accuracy(y, without_last).tolist() == pytest.approx(expected)
+
+
+def test_whoever_names_one_class_for_all_is_right_of_one_class_in_so_many() -> None:
+    y = torch.tensor([[0] * 90 + [1] * 10])
+    assert balanced_accuracy(y, torch.tensor([1.0, 0.0]).expand(1, 100, 2)).tolist() == [50]
 
 
 def test_what_was_measured_comes_back_from_plain_data() -> None:

@@ -39,8 +39,9 @@ def test_noise_that_is_drawn_anew_can_be_averaged_and_the_recording_lets_an_atta
 def test_a_shield_sends_once_so_there_is_nothing_to_average() -> None:
     plain = case()
     assert isinstance(plain.settings, Settings)
-    simulation, seen = recorded(plain.changed(settings=shielded(plain.settings, 0.5, [32])))
-    assert isinstance(simulation.settings, Settings) and simulation.settings.releases == 1
+    training, seen = recorded(plain.changed(settings=shielded(plain.settings, 0.5, [32])))
+    settings = training.simulation.settings
+    assert isinstance(settings, Settings) and settings.releases == 1
     assert seen.with_earlier() is None
 
 

@@ -15,7 +15,8 @@ SHORT = Settings(hosts=0, guest_epochs=1, owner_epochs=1, validation=0.0, clip=1
 def test_a_recording_has_the_noise_that_the_owner_got_and_predictions_have() -> None:
     data = fewer_rows(load("digits"), 300)
     case = Case("dvfl", data, SHORT, (3, 8), torch.device("cpu"))
-    simulation, recording = recorded(case)
+    training, recording = recorded(case)
+    simulation = training.simulation
     assert isinstance(simulation, Dvfl)
     rows, train, test = rows_of(data)
     joint = torch.cat([guest.z for guest in recording.guests], 2)

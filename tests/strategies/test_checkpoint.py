@@ -90,11 +90,12 @@ def test_restored_row_registers_end_like_those_that_were_never_interrupted(
     check_resumed("dvfl", digits, settings, FAULTS[kind], epochs, tmp_path / "checkpoint.safetensors")
 
 
+@pytest.mark.parametrize("adversary", [0.0, 0.3])
 @pytest.mark.parametrize("epochs", [2, 4])
 def test_restored_parties_that_learn_by_simclr_end_like_those_that_were_never_interrupted(
-    digits: VerticalData, tmp_path: Path, epochs: int
+    digits: VerticalData, tmp_path: Path, epochs: int, adversary: float
 ) -> None:
-    settings = replace(SETTINGS, guest_objective="simclr", host_objective="simclr")
+    settings = replace(SETTINGS, guest_objective="simclr", host_objective="simclr", adversary=adversary)
     check_resumed("dvfl", digits, settings, FAULTS["faulty"], epochs, tmp_path / "checkpoint.safetensors")
 
 

@@ -10,7 +10,7 @@ from dvfl.errors import UserError
 from dvfl.parties.learner import Adam, Sgd
 from dvfl.parties.sizes import sizes
 from dvfl.parties.warps import Strip
-from dvfl.strategies.presets import for_absence, preset
+from dvfl.strategies.presets import for_absence, for_noise, preset, settled
 from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 
@@ -234,3 +234,13 @@ def test_for_absence_keeps_what_hides_more_already() -> None:
 
 def test_for_absence_hides_guests_from_split_networks() -> None:
     assert for_absence(SplitSettings()).guest_dropout > 0
+
+
+def test_an_owner_of_noisy_encodings_has_more_dropout_unless_it_is_told_otherwise() -> None:
+    usual = preset("paper", data("mnist", 100))
+    assert isinstance(usual, Settings) and for_noise(usual).owner_dropout == 0.5
+    assert for_noise(replace(usual, owner_dropout=0.7)).owner_dropout == 0.7
+    noisy: dict[str, object] = {"clip": 1.0, "noise": 0.1}
+    for overrides, dropout in (({}, 0.0), (noisy, 0.5), ({**noisy, "owner_dropout": 0.1}, 0.1)):
+        settings = settled("paper", data("mnist", 100), overrides)
+        assert isinstance(settings, Settings) and settings.owner_dropout == dropout

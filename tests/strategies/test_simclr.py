@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from replicas import FAULTS, LEARNED, QUICK, SEEDS, SOMETHING, check_replica_is_itself, trained
 from sklearn.decomposition import PCA
 from torch import nn
@@ -11,6 +12,8 @@ from torch import nn
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.warps import Strip
+from dvfl.privacy.measured import r2
+from dvfl.privacy.readers import ridge
 from dvfl.strategies.dvfl import Dvfl
 
 CONTRASTING = replace(QUICK, guest_objective="simclr", host_objective="simclr", batch=100)
@@ -50,6 +53,36 @@ def test_guests_that_are_no_networks_stand_beside_those_that_learn_by_simclr(dig
     assert simulation.scores().min() > SOMETHING
 
 
+def inverted(simulation: Dvfl) -> torch.Tensor:
+    """What a ridge regression learned from 300 known rows explains of the test rows' columns: (replicas,)."""
+    data, stack = simulation.data, simulation.stack
+    tables = [[torch.from_numpy(getattr(guest, part)) for guest in data.guests] for part in ("train", "test")]
+    known, others = (stack.bare(own).split(stack.latents, 2) for own in tables)
+    shares = []
+    for guest in range(len(data.guests)):
+        x, truth = (own[guest].expand(stack.replicas, -1, -1) for own in tables)
+        shares.append(r2(truth, ridge(known[guest][:, :300], x[:, :300])(others[guest])))
+    return torch.stack(shares).mean(0)
+
+
+def test_guests_that_learn_against_a_decoder_are_harder_to_invert(digits: VerticalData) -> None:
+    """Also for an attacker that learns afresh, not for the one alone that they learned against."""
+    alone = replace(QUICK, guest_objective="simclr", guest_epochs=8, hosts=0)
+    without, against = (trained(digits, replace(alone, adversary=weight), (0, 1, 2)) for weight in (0.0, 3.0))
+    assert (inverted(against) < inverted(without) - 0.03).all()
+    assert against.scores().min() > LEARNED
+
+
+def test_a_replica_that_learns_against_a_decoder_is_that_seed_trained_alone(digits: VerticalData) -> None:
+    check_replica_is_itself(as_images(digits), replace(CONTRASTING, adversary=0.3), FAULTS["all"], 1)
+
+
+def test_a_guests_own_network_may_learn_against_a_decoder(digits: VerticalData) -> None:
+    encoders = [PCA(4), nn.Sequential(nn.Linear(16, 7), nn.Tanh()), None, None]
+    simulation = trained(digits, replace(CONTRASTING, adversary=0.3), encoders=encoders)
+    assert simulation.scores().min() > SOMETHING
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -58,6 +91,13 @@ def test_guests_that_are_no_networks_stand_beside_those_that_learn_by_simclr(dig
         ({"batch": 1}, "batch 1: SimCLR"),
         ({"hosts": 0}, "host_objective simclr: there is no host that learns"),
         ({"host_model": "concatenate"}, "host_objective simclr: there is no host that learns"),
+        ({"adversary": -0.1}, "adversary -0.1: 0 or more is right"),
+        ({"adversary": float("nan")}, "adversary nan: 0 or more is right"),
+        ({"adversary": float("inf")}, "adversary inf: 0 or more is right"),
+        (
+            {"adversary": 0.3, "guest_objective": "reconstruction"},
+            "adversary 0.3 does not go with guest_objective reconstruction",
+        ),
         ({"guest_objective": "clr"}, "guest_objective clr: reconstruction or simclr is right"),
     ],
     ids=str,

@@ -49,6 +49,17 @@ def test_replicas_with_rates_of_their_own_keep_them_beside_an_inflated_guest(dig
             torch.testing.assert_close(values[1], theirs[name][0], rtol=1e-4, atol=1e-6)
 
 
+def test_replicas_of_one_stack_may_have_an_inflated_guest_or_none(digits: VerticalData) -> None:
+    plain = replace(SETTINGS, epochs=1)
+    active = replace(plain, inflated=1, inflation=3.0)
+    mixed = trained(digits, "zeros", [plain, active], (5, 5))
+    for number, settings in enumerate((plain, active)):
+        alone = trained(digits, "zeros", settings, (5,))
+        for (_, ours), (_, theirs) in zip(mixed.model.tensors(), alone.model.tensors(), strict=True):
+            for name, values in ours.items():
+                torch.testing.assert_close(values[number], theirs[name][0], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

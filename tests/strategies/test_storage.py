@@ -59,6 +59,11 @@ def test_parties_that_learned_by_simclr_predict_as_before(unequal_digits: Vertic
     assert "encoder.0.weight" in tensors and "projector.0.norm.weight" in tensors
 
 
+def test_parties_that_learned_against_a_decoder_predict_as_before(unequal_digits: VerticalData, tmp_path: Path) -> None:
+    check_round_trip(trained(unequal_digits, replace(QUICK, **SIMCLR, adversary=0.3)), tmp_path)
+    assert "adversary.0.weight" in load_file(tmp_path / "guest-1.safetensors")
+
+
 def test_a_regressions_unit_is_saved_too(digits: VerticalData, tmp_path: Path) -> None:
     numbers = {part: 1e3 + 7 * getattr(digits, part).astype(np.float32) for part in ("y_train", "y_test")}
     check_round_trip(trained(replace(digits, classes=None, **numbers)), tmp_path)

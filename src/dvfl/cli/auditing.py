@@ -28,7 +28,17 @@ from dvfl.strategies.presets import preset
 PARTY = "party.toml"  # in a party's folder
 JSON, MARKDOWN, PAGE = "audit.json", "audit.md", "audit.html"
 _BESIDE = {"dvfl": "splitnn-wait"}  # what a strategy is set beside; all others beside dvfl
-_AUDITED = ("dvfl", "splitnn-wait", "splitnn-skip", "splitnn-zeros", "splitnn-buffer", "splitnn-mean", "vafl")
+_AUDITED = (
+    "dvfl",
+    "fedonce",
+    "fedonce-zeros",
+    "splitnn-wait",
+    "splitnn-skip",
+    "splitnn-zeros",
+    "splitnn-buffer",
+    "splitnn-mean",
+    "vafl",
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,8 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
         raise UserError(f"--known {known}: at most {rows.pool:,}, the rows that an attacker can know here, is right")
     wanted = _subjects(order, folder, case)
     about = {"run": folder.config["data_sha256"], "settings": case.settings.as_dict(), "seeds": list(case.seeds)}
-    parts = AuditFolder(order.out, {**about, "effort": _plain(order.effort)})
+    about["effort"] = _plain(order.effort)
+    parts = AuditFolder(order.out, about, type(case.settings)().as_dict())
     lines = Lines(quiet)
     findings = audited(wanted, order.effort, parts, lines)
     audit = Audit(
@@ -130,7 +141,8 @@ def _finished_run(path: Path) -> run_folder.RunFolder:
     if not folder.finished:
         raise UserError(f"{path} is not trained to its end; dvfl train --resume --out {path} goes on with it")
     if folder.config["strategy"] not in _AUDITED:
-        raise UserError(f"{path}: {folder.config['strategy']} cannot be audited; one of {', '.join(_AUDITED)} can")
+        name, able = folder.config["strategy"], ", ".join(_AUDITED)
+        raise UserError(f"{path}: {name} cannot be audited, whose host sees sums alone; one of {able} can")
     if folder.config["faults"]:
         raise UserError(f"{path} was trained with --faults; an audit needs a run without")
     return folder
@@ -164,12 +176,13 @@ def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> li
         scores = tuple(folder.result()["accuracy"])
         return Trained(case, scores, load_recording(folder.path, case.device), None)
 
-    wanted = subjects(case, this, order.defences)
+    wanted = subjects(case, this, order.defences, order.effort, order.out)
     if order.alone:
         return wanted
     settings = preset(folder.config["preset"], case.data, beside)
     other = replace(case, strategy=beside, settings=settings)
-    return [*wanted, *subjects(other, functools.cache(functools.partial(trained, other)), order.defences)]
+    make = functools.cache(functools.partial(trained, other, order.effort))
+    return [*wanted, *subjects(other, make, order.defences, order.effort, order.out)]
 
 
 def _plain(effort: Effort) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from dvfl.data.outages import read_outages
 from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
-from dvfl.parties.sizes import sizes
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import check_preset, for_absence, preset, shielded
-from dvfl.strategies.settings import AnySettings, Settings
+from dvfl.strategies.presets import check_preset, for_absence, settled
+from dvfl.strategies.settings import AnySettings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
 
@@ -160,23 +159,10 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
     """The settings: the preset's for these data, and what was said otherwise."""
     if plan.settings is not None:
         return plan.settings
-    overrides = cast(dict[str, Any], dict(plan.overrides))
+    overrides = dict(plan.overrides)
     if plan.strategy != "dvfl":
         overrides.pop("hosts", None)  # all others have one
-    objective = overrides.get("guest_objective", "reconstruction")
-    settings = replace(preset(plan.preset, data, plan.strategy, objective), **overrides)
-    if plan.absent:
-        settings = replace(for_absence(settings), **overrides)
-    if plan.shield is None:
-        return settings
-    assert isinstance(settings, Settings)
-    return replace(shielded(settings, plan.shield, widths(data, settings)), **overrides)
-
-
-def widths(data: VerticalData, settings: Settings) -> tuple[int, ...]:
-    """Of the guests' encodings."""
-    columns = [guest.columns for guest in data.guests]
-    return sizes(data.sizes, columns, settings.w_g, settings.w_h, settings.guest_hidden).guest_latent
+    return settled(plan.preset, data, overrides, strategy=plan.strategy, absent=plan.absent, shield=plan.shield)
 
 
 def parse_faults(texts: Sequence[str]) -> Faults:

@@ -90,6 +90,7 @@ def training_of(s: Settings, seed: int, rule: str) -> Training:
         s.host_objective,
         s.temperature,
         s.partial,
+        s.adversary,
     )
 
 

@@ -61,6 +61,7 @@ def train(
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Rows a round.")] = None,
     period: Annotated[int | None, typer.Option(min=1, help="K: guests push in every K-th epoch.")] = None,
+    w_g: Annotated[int | None, typer.Option(min=1, help="W_g: width of all guests' encodings together.")] = None,
     registers: Annotated[
         Literal["batch", "row"] | None,
         typer.Option(help="What a host holds of a guest: its newest batch (the paper's), or the newest of each row."),
@@ -73,6 +74,13 @@ def train(
         Literal["reconstruction", "simclr"] | None, typer.Option(help="What hosts learn by.")
     ] = None,
     temperature: Annotated[float | None, typer.Option(help="Of simclr's similarities; 0.05 or more.")] = None,
+    adversary: Annotated[
+        float | None,
+        typer.Option(
+            metavar="WEIGHT",
+            help="Of a decoder that guests of simclr learn against, so that encodings are harder to invert; 0.5, say.",
+        ),
+    ] = None,
     guest_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the guests.")] = None,
     host_epochs: Annotated[int | None, typer.Option(min=0, help="Epochs of the hosts, replay included.")] = None,
     owner_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of the owner.")] = None,
@@ -157,9 +165,11 @@ def train(
         "batch": batch,
         "period": period,
         "registers": registers,
+        "w_g": w_g,
         "guest_objective": guest_objective,
         "host_objective": host_objective,
         "temperature": temperature,
+        "adversary": adversary,
         "guest_epochs": guest_epochs,
         "host_epochs": host_epochs,
         "owner_epochs": owner_epochs,

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +24,7 @@ from dvfl.callbacks import Callback, Values, advance, followed
 from dvfl.data.columns import ColumnEncoder
 from dvfl.data.overlap import union
 from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.estimators.chosen_settings import chosen_settings
 from dvfl.estimators.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
 from dvfl.estimators.given import as_value_errors, device_of, one_dimensional, plain, seed_of
 from dvfl.estimators.guest_columns import (
@@ -39,14 +38,12 @@ from dvfl.estimators.guest_columns import (
 )
 from dvfl.estimators.joined_rows import by_position, in_order, join, row_names, spread
 from dvfl.parties.objectives import ObjectiveName
+from dvfl.parties.release import Unnumbered
+from dvfl.privacy.accounting import DELTA, release_epsilon
 from dvfl.strategies import storage
 from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.presets import for_absence, preset
-from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
 from dvfl.strategies.stack import Encoder
-
-_HELD_OUT = 0.1
 
 
 class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -63,14 +60,19 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         owner_epochs: int | None = None,
         batch: int | None = None,  # None: 64, or all rows where there are fewer
         period: int = 1,  # guests push encodings in every so many epochs
-        guest_objective: ObjectiveName = "reconstruction",  # what guests learn by, without labels
-        host_objective: ObjectiveName = "reconstruction",  # likewise, hosts
+        w_g: int | None = None,  # width of all guests' encodings together; None: the preset's
+        guest_objective: ObjectiveName | None = None,  # what guests learn by; None: reconstruction, or the shield's
+        host_objective: ObjectiveName | None = None,  # likewise, hosts
         temperature: float | None = None,  # of SimCLR; None: the preset's
+        adversary: float | None = None,  # weight of a decoder that guests of SimCLR learn against; None: none; 0.5, say
         encoders: Sequence[Encoder | None] | None = None,  # one a guest; None: the default network
         guest_dropout: float | None = None,  # how often a guest is hidden from a host in training; None: the preset's
         host_dropout: float | None = None,  # how often a host is hidden from the owner in training; likewise
         partial: int | None = None,  # times more that hosts encode labelled rows, with guests hidden; likewise
         absent: bool = False,  # the model learns to do without parties; sets what of these three is None
+        shield: float | None = None,  # encodings harder to invert, with noise of so many times their size; 0.6, say
+        clip: float | None = None,  # the longest encoding of a row that leaves a guest; None: any, or the shield's
+        noise: float | None = None,  # deviation of the noise on what leaves, in clips; None: none, or the shield's
         entity_augmentation: bool = False,  # the owner also learns from rows of different entities put together
         early_stopping: bool = False,  # by a tenth of the training rows, which the owner then holds out
         random_state: int | np.random.RandomState | None = 0,
@@ -86,14 +88,19 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.owner_epochs = owner_epochs
         self.batch = batch
         self.period = period
+        self.w_g = w_g
         self.guest_objective = guest_objective
         self.host_objective = host_objective
         self.temperature = temperature
+        self.adversary = adversary
         self.encoders = encoders
         self.guest_dropout = guest_dropout
         self.host_dropout = host_dropout
         self.partial = partial
         self.absent = absent
+        self.shield = shield
+        self.clip = clip
+        self.noise = noise
         self.entity_augmentation = entity_augmentation
         self.early_stopping = early_stopping
         self.random_state = random_state
@@ -124,8 +131,9 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         data = VerticalData("y", guests, target, target[:0], classes, labelled=joined.labelled)
         seed = seed_of(self.random_state)
         with as_value_errors():
-            settings = self._settings(data)
-            training = Dvfl(data, settings, [seed], device=device_of(self.device), encoders=self._encoders(len(guests)))
+            encoders = self._encoders(len(guests))
+            settings = chosen_settings(self.get_params(deep=False), data)
+            training = Dvfl(data, settings, [seed], device=device_of(self.device), encoders=encoders)
             self._train(training)
         self.columns_, self.seed_, self.stack_, self.history_ = columns, seed, training.stack, history(training)
         self.overlap_ = joined.overlap
@@ -147,6 +155,21 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The joint encoding: all hosts' encodings side by side, or the guests' where there is no host."""
         return self._encode(X).cpu().numpy()
+
+    @property
+    def epsilon_(self) -> float | None:
+        """What noise promises: epsilon, at `delta_`, of all that `fit` sent of one row of a guest (docs/estimators.md).
+
+        None without noise, or without the extra `dvfl[privacy]`. Counted when it is asked for, which takes a while.
+        """
+        check_is_fitted(self)
+        return release_epsilon(self.stack_.settings.noise, self.stack_.settings.releases)
+
+    @property
+    def delta_(self) -> float:
+        """Of `epsilon_`."""
+        check_is_fitted(self)
+        return DELTA
 
     def save(self, path: str | Path) -> None:
         """Writes a folder of safetensors and a manifest. Networks given in `encoders` are needed again to load it."""
@@ -202,7 +225,8 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if ids is not None:
             tables, held = spread(ids, tables)
             present = torch.from_numpy(held)
-        joint = stack.encode([torch.from_numpy(table).double() for table in tables], present=present)[0]
+        origin = None if stack.settings.clip is None else Unnumbered.of(tables)
+        joint = stack.encode([torch.from_numpy(x).double() for x in tables], present=present, origin=origin)[0]
         # What no host has a value for is as good as its mean in training.
         return joint if present is None else torch.where(joint.isnan(), stack.centre[0].to(joint.dtype), joint)
 
@@ -244,30 +268,6 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_features_in_ = ends[-1]
         if hasattr(self, "feature_names_in_"):  # of an earlier fit; a list of tables has no names as a whole
             del self.feature_names_in_
-
-    def _settings(self, data: VerticalData) -> Settings:
-        whole = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period", "partial")
-        values: dict[str, Any] = {name: getattr(self, name) for name in whole if getattr(self, name) is not None}
-        for name, value in values.items():
-            if not isinstance(value, Integral):
-                raise ValueError(f"{name}={value!r}: a whole number is right")
-            values[name] = int(value)
-        values["entity_augmentation"] = bool(self.entity_augmentation)
-        values |= {
-            name: float(getattr(self, name))
-            for name in ("guest_dropout", "host_dropout")
-            if getattr(self, name) is not None
-        }
-        values["validation"] = _HELD_OUT if self.early_stopping else 0.0
-        values |= {"guest_objective": self.guest_objective, "host_objective": self.host_objective}
-        if self.temperature is not None:
-            values["temperature"] = float(self.temperature)
-        settings = preset(self.preset, data, guest_objective=self.guest_objective)
-        settings = replace(settings, **values)
-        if self.absent:
-            settings = replace(for_absence(settings), **values)
-        assert isinstance(settings, Settings)
-        return settings
 
     def _encoders(self, guests: int) -> Sequence[Encoder | None] | None:
         if self.encoders is not None and len(self.encoders) != guests:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dvfl.parties.flattening import Flattening
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.host import Host
 from dvfl.parties.modules import ModuleNet
@@ -32,6 +33,7 @@ def precise(stack: Stack) -> Stack:
     """The stack in float64: what it says of a row then does not depend on the rows beside it, as float32's sums do."""
     twin = copy.copy(stack)
     twin.groups = [dataclasses.replace(group, guest=_in_double(group.guest)) for group in stack.groups]
+    twin.flattenings = [Flattening(one.centre.double(), one.weights.double()) for one in stack.flattenings]
     twin.host, twin.owner = _in_double(stack.host), _in_double(stack.owner)
     twin.centre, twin.spread = stack.centre.double(), stack.spread.double()
     return twin
@@ -91,4 +93,5 @@ def _in_double(party: _Party) -> _Party:
 
 
 def _tensors(stack: Stack) -> list[Tensor]:
-    return [*(learner.parameters for learner in stack.learners), stack.centre, stack.spread]
+    flattenings = [tensor for one in stack.flattenings for tensor in (one.centre, one.weights)]
+    return [*(learner.parameters for learner in stack.learners), *flattenings, stack.centre, stack.spread]

@@ -63,6 +63,7 @@ class GuestTraining:
             planned.columns,
             unit=planned.unit,
             temperature=temperature_of(plan.guest_objective, plan.temperature),
+            adversary=plan.adversary,
         )
         parameters = objective.init(torch_generator(plan.seed, "guest", self._number))[None]
         self.guest = Guest(objective, parameters, plan.guest_rule)

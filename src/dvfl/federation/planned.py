@@ -47,6 +47,7 @@ class Plan:
     host_model: HostModel  # concatenate: hosts learn nothing and pass on what they hold
     host_objective: ObjectiveName
     temperature: float  # of SimCLR
+    adversary: float  # weight of a decoder that each guest learns against beside SimCLR
     batch: int
     guest_epochs: int
     period: int  # K: guests push in epochs e, counted from 1, with e % K == 0
@@ -181,6 +182,7 @@ _POSITIVE: _Range = (lambda value: value > 0, "a positive number")
 _NOT_NEGATIVE: _Range = (lambda value: value >= 0, "a number from 0")
 _NUMBERS: dict[str, _Range] = {
     "temperature": (lambda value: value >= LEAST_TEMPERATURE, f"a number from {LEAST_TEMPERATURE}"),
+    "adversary": _NOT_NEGATIVE,
     "guest_noise": _PART,
     "guest_dropout": _PART,
     "stall_s": _POSITIVE,
@@ -297,6 +299,8 @@ def _check_reach(plan: Plan) -> None:
         _wrong("partial", plan.partial, "with hosts that concatenate, whose owner hides guests itself, 0")
     if plan.guest_objective == "simclr" and plan.guest_noise:
         _wrong("guest_noise", plan.guest_noise, "with SimCLR, whose guests reconstruct no values, 0")
+    if plan.adversary and plan.guest_objective != "simclr":
+        _wrong("adversary", plan.adversary, f"with {plan.guest_objective}, whose guests learn to be decoded, 0")
     if plan.all_slots > _MOST:
         _wrong("slots and encode_slots", plan.all_slots, f"at most {_MOST} together")
     widest = max(*plan.sizes.guest_latent, plan.host_width)

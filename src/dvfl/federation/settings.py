@@ -82,6 +82,7 @@ class Training:
     host_objective: ObjectiveName = "reconstruction"
     temperature: float = 0.5
     partial: int = 0
+    adversary: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ class Federation:
             host_model=t.host_model,
             host_objective=t.host_objective,
             temperature=t.temperature,
+            adversary=t.adversary,
             batch=t.batch,
             guest_epochs=t.guest_epochs,
             period=t.period,

@@ -1,5 +1,6 @@
 """The networks that the sizing rules give each party, with what they learn from, simulated or real."""
 
+from dvfl.parties.adversary import Adversarial
 from dvfl.parties.contrastive import Contrastive
 from dvfl.parties.modules import Net
 from dvfl.parties.objectives import CrossEntropy, Objective, Reconstruction, SquaredError, Supervision
@@ -8,22 +9,26 @@ from dvfl.parties.projector import Projector
 from dvfl.parties.sizes import Sizes, between, decoder, encoder, leaky, owner_head
 
 _PROJECTED = (50, 50, 50)  # the paper's projector, after the latent that it reads
+_ATTACKING = (128,)  # hidden widths of the decoder that a guest learns against
 
 
 def guest_objective(
-    sizes: Sizes, guest: int, columns: int, *, unit: bool, temperature: float | None = None
+    sizes: Sizes, guest: int, columns: int, *, unit: bool, temperature: float | None = None, adversary: float = 0.0
 ) -> Objective:
-    """Of the guest with this number; `unit`: its values lie in [0, 1]. A `temperature`: SimCLR's, no reconstruction."""
+    """Of the guest with this number; `unit`: its values lie in [0, 1]. A `temperature`: SimCLR's, no reconstruction.
+
+    `adversary`: the weight of a decoder that it learns against beside SimCLR; 0: none.
+    """
     net = encoder(columns, sizes.guest_hidden[guest], sizes.guest_latent[guest], sizes.guest_activations)
     if temperature is not None:
-        return _contrastive(net, temperature)
+        return _comparing(net, temperature, adversary)
     return Reconstruction(net, decoder(net, _guest_output(unit)))
 
 
-def own_objective(net: Net, *, unit: bool, temperature: float | None = None) -> Objective:
+def own_objective(net: Net, *, unit: bool, temperature: float | None = None, adversary: float = 0.0) -> Objective:
     """Of a guest with a network of the user's own."""
     if temperature is not None:
-        return _contrastive(net, temperature)
+        return _comparing(net, temperature, adversary)
     hidden = max(net.out_width, net.in_width // 2)
     mirrored = encoder(net.in_width, hidden, net.out_width, ("leaky_relu", "identity"))
     return Reconstruction(net, decoder(mirrored, _guest_output(unit)))
@@ -49,6 +54,17 @@ def owner_supervision(
     if hidden is not None:
         head = leaky((head.in_width, *hidden, head.out_width))
     return CrossEntropy(head, smoothing) if classes else SquaredError(head)
+
+
+def _comparing(net: Net, temperature: float, adversary: float) -> Objective:
+    """Of a guest that learns by SimCLR."""
+    contrastive = _contrastive(net, temperature)
+    return Adversarial(contrastive, _adversary(net), adversary) if adversary else contrastive
+
+
+def _adversary(net: Net) -> Net:
+    """What attacks an encoder's output."""
+    return Projector((net.out_width, *_ATTACKING, net.in_width))
 
 
 def _contrastive(net: Net, temperature: float) -> Contrastive:

@@ -117,14 +117,22 @@ def learned(
 ) -> Learned:
     """An encoder and a network after it, forward and back; `judge` gives the loss of their output and its gradient."""
     cut = encoder.size
-    first, second = flat[:, :cut], flat[:, cut:]
-    down = encoder.forward(first, x)
-    up = after.forward(second, down[-1].detach())
-    loss, dy = judge(up[-1].detach())
-    dz = after.backward(second, up, dy, gradient[:, cut:], to_input=True)
+    tape = encoder.forward(flat[:, :cut], x)
+    code = tape[-1].detach()
+    loss, dz = judged(after, flat[:, cut:], code, gradient[:, cut:], judge)
+    dx = encoder.backward(flat[:, :cut], tape, dz, gradient[:, :cut], to_input=to_input)
+    return Learned(code, loss, dx)
+
+
+def judged(
+    net: Net, flat: Tensor, code: Tensor, gradient: Tensor, judge: Callable[[Tensor], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """What `judge` says of what a network makes of encodings, and its gradient at them."""
+    tape = net.forward(flat, code)
+    loss, dy = judge(tape[-1].detach())
+    dz = net.backward(flat, tape, dy, gradient, to_input=True)
     assert dz is not None
-    dx = encoder.backward(first, down, dz, gradient[:, :cut], to_input=to_input)
-    return Learned(down[-1].detach(), loss, dx)
+    return loss, dz
 
 
 def temperature_of(objective: ObjectiveName, temperature: float) -> float | None:

@@ -3,8 +3,11 @@
 The noise is keyed, so that a simulation can be repeated. A real guest must draw it from a source that nobody can guess.
 """
 
+import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,14 +15,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.parties.randomness import Key, bits
+from dvfl.parties.randomness import Key, bits, torch_generator
 
 _BLOCK = 1024  # rows whose noise is drawn together
 
 
+class Sent(Protocol):
+    """Which rows are encoded: the noise of each is its own."""
+
+    def drawn(self, first: int, count: int, width: int, device: torch.device, seed: int, guest: int) -> Tensor:
+        """Standard normals (count, width) for a guest's encodings of some of them."""
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Which rows are encoded: their table, the same word for all guests, and their numbers in it."""
+    """Rows that have a number: their table, the same word for all guests, and their numbers in it."""
 
     table: str  # "train", "test", "copy 1" ..
     rows: NDArray[np.int64] | None = None  # None: all, in order
@@ -27,6 +37,30 @@ class Origin:
     def numbers(self, first: int, count: int) -> NDArray[np.int64]:
         """Of some of them."""
         return np.arange(first, first + count) if self.rows is None else self.rows[first : first + count]
+
+    def drawn(self, first: int, count: int, width: int, device: torch.device, seed: int, guest: int) -> Tensor:
+        """By each row's number."""
+        return drawn_by_row(self.numbers(first, count), width, device, seed, guest, self.table)
+
+
+@dataclass(frozen=True)
+class Unnumbered:
+    """Rows that are known by their values alone: the same values are sent with the same noise, in whatever company."""
+
+    digests: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tables: Sequence[NDArray[np.float32]]) -> "Unnumbered":
+        """The rows of aligned tables, one a guest. All values of a row count: a guest's own may repeat often."""
+        joint = np.concatenate(tables, 1) + np.float32(0)  # or minus zero would be another value
+        return cls(tuple(hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest() for row in joint))
+
+    def drawn(self, first: int, count: int, width: int, device: torch.device, seed: int, guest: int) -> Tensor:
+        """By each row's values; drawn on the CPU, so that a stored model says the same on every device."""
+        drawn = torch.empty(count, width)
+        for row, digest in zip(drawn, self.digests[first : first + count], strict=True):
+            torch.randn(width, generator=torch_generator(seed, "released", guest, "values", digest), out=row)
+        return drawn.to(device)
 
 
 def released(z: Tensor, clip: float, noise: float, drawn: Tensor) -> Tensor:

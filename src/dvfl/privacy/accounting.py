@@ -13,6 +13,7 @@ import numpy as np
 
 from dvfl.errors import UserError
 
+DELTA = 1e-5  # at which trainings with noise are compared
 LEAST_DELTA = 1e-12  # below it, the accountant's rounding would decide
 _ERROR, _LEAST_ERROR = 0.004, 2e-4  # of epsilon: a share of it, and at least
 _LARGE = 500.0  # mean privacy loss beyond which the accountant overflows, and nothing is promised anyway
@@ -58,6 +59,11 @@ def noise_for_training(epsilon: float, sample_rate: float, steps: int, delta: fl
 def usual_delta(rows: int) -> float:
     """Where none is given: a little less than one in so many rows."""
     return max(LEAST_DELTA, min(0.5, math.pow(rows, -1.1)))
+
+
+def release_epsilon(noise: float, releases: int) -> float | None:
+    """`epsilon_of_release` at DELTA; None without noise, or where no accountant is installed."""
+    return epsilon_of_release(noise, releases, DELTA) if noise and find_spec("opacus") is not None else None
 
 
 def promise(noise: float, releases: int, rows: int) -> str | None:

@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from dvfl.privacy.attacks import (
     predictions,
     probing,
 )
-from dvfl.privacy.cases import Case, controls
+from dvfl.privacy.cases import Case, Training, controls
 from dvfl.privacy.defences import Defence, chosen
 from dvfl.privacy.dp_cases import dp_recorded
 from dvfl.privacy.findings import UNDEFENDED, Finding
@@ -37,11 +37,10 @@ from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import AnySettings, Settings
-from dvfl.strategies.simulation import Simulation
 
 PARTS = "parts"
 _ABOUT = "about"
-_FORMAT = 1
+_FORMAT = 2
 # What a party saw of a trained federation ..
 _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
     "inversion": inversion.measure,
@@ -66,7 +65,7 @@ class Trained:
     case: Case
     scores: tuple[float, ...]  # test accuracy of each seed
     recording: Recording
-    simulation: Simulation | None  # None where it was trained before; then it is trained again if need be
+    training: Training | None  # with what attackers do meanwhile beside it; None where it was trained before, alone
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,8 @@ class Subject:
     words: str
     make: Callable[[], Trained]
     epsilon: float | None = None  # of the encoders' training
-    needs: str = ""  # a package without which it is left for another time
+    needs: str = ""  # a package without which it is left for another time ..
+    kept: Path | None = None  # .. unless this file has what is made with it
 
     @property
     def name(self) -> str:
@@ -99,15 +99,19 @@ class Watcher:
 
 
 class AuditFolder:
-    """Finished parts of an audit."""
+    """Finished parts of an audit.
 
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+    It must go on with what it was begun with; settings that were not there yet when it was are `usual` ones.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any], usual: Mapping[str, Any] | None = None) -> None:
         self._path = path / PARTS
         note = self._path / "audit.note"
-        about = json.loads(json.dumps({"format": _FORMAT, **about}))  # as it will be read
+        about, usual = json.loads(json.dumps([{"format": _FORMAT, **about}, usual or {}]))  # as they will be read
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            before = json.loads(note.read_text()) if note.is_file() else about
+            before = _read(note) if note.is_file() else about
+            before["settings"] = {**usual, **before.get("settings", {})}
             for name, value in about.items():
                 if before.get(name) != value:
                     raise UserError(f"--out {path} was begun with another {name}; another --out keeps both")
@@ -118,7 +122,7 @@ class AuditFolder:
     def read(self, subject: str, part: str) -> Any:
         """A finished part; None where it is not."""
         file = self._file(subject, part)
-        return json.loads(file.read_text()) if file.is_file() else None
+        return _read(file) if file.is_file() else None
 
     def has(self, subject: str) -> bool:
         """Whether something of a subject is there."""
@@ -132,11 +136,18 @@ class AuditFolder:
         return self._path / f"{subject} {part}.json".replace(", ", "-").replace(" ", ".")
 
 
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text())
+    except ValueError as error:
+        raise UserError(f"{file}: cannot be read ({error}); without the file that part is made again") from error
+
+
 def audited(subjects: Sequence[Subject], effort: Effort, folder: AuditFolder, watcher: Watcher) -> list[Finding]:
     """Every subject's finding; what the folder has is not made again, what needs a package that is not there waits."""
     made = []
     for number, subject in enumerate(subjects):
-        if subject.needs and importlib.util.find_spec(subject.needs) is None and not folder.has(subject.name):
+        if not (_can_be_had(subject) or folder.has(subject.name)):
             watcher.waits(subject.name, subject.needs)
             continue
         watcher.subject(number + 1, len(subjects), subject.name)
@@ -144,33 +155,41 @@ def audited(subjects: Sequence[Subject], effort: Effort, folder: AuditFolder, wa
     return made
 
 
-def subjects(case: Case, undefended: Callable[[], Trained], names: Sequence[str]) -> list[Subject]:
-    """A case as it is, and with each of its strategy's defences that are wanted."""
+def subjects(
+    case: Case, undefended: Callable[[], Trained], names: Sequence[str], effort: Effort, out: Path
+) -> list[Subject]:
+    """A case as it is, and with each of its strategy's defences that are wanted; `out`: the audit's folder."""
     strategy = case.strategy
     made = [Subject(strategy, UNDEFENDED, "no defence", undefended)]
     for name, defence in chosen(names, strategy).items():
         if defence.epsilon is None:
-            make = functools.partial(_defended, undefended, defence)
-            made.append(Subject(strategy, name, defence.words, functools.cache(make)))
+            make = functools.cache(functools.partial(_defended, undefended, defence, effort))
+            made.append(Subject(strategy, name, defence.words, make))
         else:
-            make = functools.partial(_private_encoders, case, defence.epsilon)
-            made.append(Subject(strategy, name, defence.words, functools.cache(make), defence.epsilon, "opacus"))
+            kept = out / PARTS / f"{name}.encoders.safetensors"
+            make = functools.cache(functools.partial(_private_encoders, case, defence.epsilon, kept))
+            made.append(Subject(strategy, name, defence.words, make, defence.epsilon, "opacus", kept))
     return made
 
 
-def trained(case: Case) -> Trained:
-    """A case trained and recorded."""
-    simulation, recording = recorded(case)
-    return Trained(case, tuple(simulation.scores().tolist()), recording, simulation)
+def trained(case: Case, effort: Effort) -> Trained:
+    """A case trained and recorded, and beside it what attackers do that take part."""
+    training, recording = recorded(case, {**backdoor.variations(case), **completion.variations(case, effort)})
+    return Trained(case, tuple(training.simulation.scores()[training.case].tolist()), recording, training)
 
 
-def _defended(undefended: Callable[[], Trained], defence: Defence) -> Trained:
+def _can_be_had(subject: Subject) -> bool:
+    there = not subject.needs or importlib.util.find_spec(subject.needs) is not None
+    return there or (subject.kept is not None and subject.kept.is_file())
+
+
+def _defended(undefended: Callable[[], Trained], defence: Defence, effort: Effort) -> Trained:
     plain = undefended()
-    return trained(plain.case.changed(settings=defence.change(plain.case.settings, plain.recording)))
+    return trained(plain.case.changed(settings=defence.change(plain.case.settings, plain.recording)), effort)
 
 
-def _private_encoders(case: Case, epsilon: float) -> Trained:
-    scores, recording = dp_recorded(case, epsilon)
+def _private_encoders(case: Case, epsilon: float, kept: Path) -> Trained:
+    scores, recording = dp_recorded(case, epsilon, kept)
     return Trained(case, scores, recording, None)
 
 
@@ -221,9 +240,9 @@ def _attacked(subject: Subject, attack: str, effort: Effort) -> list[Measured]:
 
 def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) -> list[Measured]:
     if attack == "backdoor":
-        return backdoor.measure(made.case, effort, made.simulation)
+        return backdoor.measure(made.case, effort, made.training)
     if attack == "completion, active":
-        return completion.measure_active(made.case, effort, made.recording)
+        return completion.measure_active(made.case, effort, made.recording, made.training)
     figures = _SEEN[attack](made.recording, effort)
     every = made.recording.with_earlier()
     if every is not None and attack == "inversion":

@@ -1,6 +1,5 @@
 """An audit as people read it: audit.md, audit.html and its figures."""
 
-import importlib.util
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +7,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dvfl.privacy.accounting import DELTA, release_epsilon
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.leak_figure import leak_against_accuracy
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.summary import answered, figure, lines
 from dvfl.privacy.templating import rendered
 
-DELTA = 1e-5
 _PLOTTED = (
     ("inversion", 50, "a guest's columns that a host reconstructs\nwith 50 known people, share of variance"),
     ("inversion", 1000, "a guest's columns that a host reconstructs\nwith 1,000 known people, share of variance"),
@@ -30,7 +29,7 @@ _COLUMNS = (
     ("by a guest's gradients", "gradient_labels", None, ""),
     ("by gradients, 10 of each class", "direct_labels", 10, ""),
     ("by a guest's encoder, 10 of each class", "completion", 10, "average"),
-    ("actively", "completion", 10, "first guest, inflated"),
+    ("actively", "completion", 10, "inflated"),
     ("columns by predictions, 1,000 known", "predictions", 1000, ""),
     ("membership", "membership", None, ""),
     ("backdoor", "backdoor", None, ""),
@@ -58,19 +57,13 @@ class Audit:
         plain = {name: value for name, value in vars(self).items() if name != "findings"}
         made = {**plain, "seconds": round(self.seconds, 1), "delta": DELTA}
         made |= {"seeds": list(self.seeds), "waiting": list(self.waiting)}
-        told = [{**one.as_dict(), "release_epsilon": _plain(release_epsilon(one))} for one in self.findings]
+        told = [{**one.as_dict(), "release_epsilon": _plain(_counted(one))} for one in self.findings]
         return {**made, "findings": told}
 
 
-def release_epsilon(finding: Finding) -> float | None:
-    """Of what is sent of a row, all releases together, at DELTA; None without noise, or without an accountant here."""
-    if not finding.noise:
-        return None
-    if importlib.util.find_spec("opacus") is None:
-        return None
-    from dvfl.privacy.accounting import epsilon_of_release
-
-    return epsilon_of_release(finding.noise, finding.releases, DELTA)
+def _counted(finding: Finding) -> float | None:
+    """Of what is sent of a row, all releases together."""
+    return release_epsilon(finding.noise, finding.releases)
 
 
 def _plain(epsilon: float | None) -> float | str | None:
@@ -125,9 +118,9 @@ def page(audit: Audit) -> str:
 
 
 WORDS = (
-    "A share of variance of 0% is what the mean of all rows gives, 100% is every value to the digit. A guess among"
-    " labels has 0.5 where an area under the curve is given, and the share of the most frequent class in"
-    " percent.",
+    "A share of variance of 0% is what the mean of all rows gives, 100% is every value to the digit. Labels that are"
+    " named right count so that every class weighs the same, however rare: a guess has 50% of two classes, 10% of ten."
+    " Where an area under the curve is given, a guess has 0.5.",
     "Each figure is the strongest of all ways that were tried, the attacker knowing the defence and trained against it;"
     " somebody may find a stronger one. No backward channel means that nothing of labels reaches a guest or a host."
     " It does not mean that nothing can be learned from what is sent forward.",
@@ -177,7 +170,7 @@ def _epsilon(one: Finding) -> str:
         return f"{one.epsilon:g} (encoders' training)"
     if not one.noise:
         return "none"
-    value = release_epsilon(one)
+    value = _counted(one)
     times = f", {one.releases} releases" if one.releases > 1 else ""
     if value is None:
         return "needs dvfl[privacy]"
@@ -198,7 +191,7 @@ def _figures(audit: Audit) -> list[list[str]]:
 def _row(finding: Finding, one: Measured) -> list[str]:
     knew = f"{one.known_of} of {one.known:,}" if one.known else "nothing"
     spread = 2 * (sum((v - one.mean) ** 2 for v in one.values) / max(1, len(one.values) - 1)) ** 0.5
-    digits = 2 if one.measure == "accuracy" else 3
+    digits = 3 if one.measure in ("R2", "AUC") else 2
     mean = f"{one.mean:.{digits}f}" if one.channel else f"{one.mean:.{digits}f} (no channel)"
     attack = one.attack.replace("_", " ")
     return [

@@ -1,6 +1,6 @@
 """A federation to attack: trained from data and settings, its defences among them, and recorded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -43,20 +43,58 @@ class Case:
         """Untrained."""
         return strategy(self.strategy)(self.data, self.settings, self.seeds, device=self.device)
 
-    def trained(self, after_epoch: Callable[[Simulation], None] | None = None) -> Simulation:
-        """Trained; `after_epoch` looks at it meanwhile."""
-        simulation = self.simulation()
+    def trained(
+        self,
+        beside: Mapping[str, "Variation"] | None = None,
+        after_epoch: Callable[[Simulation], None] | None = None,
+    ) -> "Training":
+        """Trained, with variations of it beside it; `after_epoch` looks at it meanwhile."""
+        beside = beside or {}
+        every = [self, *(self.changed(data=one.data, settings=one.settings) for one in beside.values())]
+        simulation = strategy(self.strategy)(
+            [one.data for one in every for _ in self.seeds],
+            [one.settings for one in every for _ in self.seeds],
+            self.seeds * len(every),
+            device=self.device,
+        )
         while not simulation.finished:
             simulation.advance()
             if after_epoch is not None:
                 after_epoch(simulation)
-        return simulation
+        return Training(simulation, len(self.seeds), tuple(beside))
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What an attacker makes of a case that it takes part in. It is trained in the same stack, which costs little."""
+
+    data: VerticalData | None = None
+    settings: AnySettings | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """A stack of a trained case and its variations, as many replicas each."""
+
+    simulation: Simulation
+    seeds: int
+    beside: tuple[str, ...]
+
+    @property
+    def case(self) -> slice:
+        """Replicas of the case itself."""
+        return slice(0, self.seeds)
+
+    def variation(self, name: str) -> slice:
+        """Replicas of a variation."""
+        first = (1 + self.beside.index(name)) * self.seeds
+        return slice(first, first + self.seeds)
 
 
 def check_recordable(simulation: Simulation) -> None:
     """Refuses what no audit could be made of, before it is trained."""
-    if not isinstance(simulation, Dvfl) and not is_split(simulation):
-        raise UserError("--record: only dvfl, fedonce and split networks can be audited")
+    if not isinstance(simulation, Dvfl) and (not is_split(simulation) or simulation.model.summed):
+        raise UserError("--record: a host that sees sums alone cannot be audited; dvfl, fedonce, splitnn and vafl can")
     if simulation.data.classes is None:
         raise UserError("--record: the labels are numbers; an audit needs classes")
     rows_of(simulation.data)
@@ -74,23 +112,29 @@ def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int
 
 @torch.no_grad()
 def recording_of(
-    simulation: Simulation, name: str, gradients: Sequence[Tensor] | None = None, earlier: Tensor | None = None
+    simulation: Simulation,
+    name: str,
+    replicas: slice = slice(None),
+    gradients: Sequence[Tensor] | None = None,
+    earlier: Tensor | None = None,
 ) -> Recording:
-    """What guests send of some rows, and what the label holder says of them.
+    """What guests of some replicas send of some rows, and what the label holder says of them.
 
     `gradients`: what each guest was sent back, (moments, replicas, trained rows, latent). `earlier`: means of what all
-    guests sent of trained rows before, (means, replicas, trained rows, W_g).
+    guests sent of trained rows before, (means, replicas, trained rows, W_g). Both are of these replicas alone.
     """
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
     tables = [torch.from_numpy(np.concatenate([one.train[train], one.test[test]])).to(device) for one in data.guests]
     y = torch.from_numpy(np.concatenate([data.y_train[train], data.y_test[test]])).to(device)
-    z, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
+    sent, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
+    z = [one[replicas] for one in sent]
+    own = [None if one is None else one[replicas] for one in _own(simulation, tables)]
     back = [None] * len(tables) if gradients is None else gradients
     before = [None] * len(tables) if earlier is None else _before(earlier, z)
-    guests = zip(data.guests, tables, z, back, _own(simulation, tables), before, strict=True)
-    recorded = tuple(GuestRecording(one.name, x, sent, *rest) for one, x, sent, *rest in guests)
-    return Recording(name, simulation.seeds, rows, recorded, y, outputs)
+    guests = zip(data.guests, tables, z, back, own, before, strict=True)
+    recorded = tuple(GuestRecording(guest.name, *rest) for guest, *rest in guests)
+    return Recording(name, simulation.seeds[replicas], rows, recorded, y, outputs[replicas])
 
 
 def _own(simulation: Simulation, tables: Sequence[Tensor]) -> Sequence[Tensor | None]:

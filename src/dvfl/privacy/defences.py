@@ -7,7 +7,7 @@ from functools import partial
 
 from dvfl.errors import UserError, nearest
 from dvfl.privacy.recording import Recording
-from dvfl.strategies.presets import shielded
+from dvfl.strategies.presets import for_noise, shielded
 from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
 
 NONE, ALL = "none", "all"
@@ -15,6 +15,7 @@ _NOISES = (0.4, 0.7)  # in parts of an encoding's own size, as `shielded` counts
 _OFTEN = 0.4
 _SHIELDS = (0.5, 0.7)
 _NARROW = 5  # times
+_ADVERSARY = 0.5  # the largest weight tried that costs less than a point of held-out accuracy (benchmarks/adversary.py)
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,13 @@ class Defence:
     words: str
     change: Callable[[AnySettings, Recording], AnySettings]  # settings, and what was sent without it
     epsilon: float | None = None  # of the encoders' training, where it has one
+    pushes: bool = False  # it is about how often hosts are sent encodings, and nothing else
 
 
 def defences(strategy: str) -> Mapping[str, Defence]:
     """All that a strategy can be trained with."""
+    if strategy.startswith("fedonce"):  # it always sends once
+        return {name: defence for name, defence in OF_ENCODINGS.items() if not defence.pushes}
     return OF_ENCODINGS if strategy == "dvfl" else OF_GRADIENTS
 
 
@@ -56,7 +60,8 @@ def _noise(strength: float, settings: AnySettings, sent: Recording) -> AnySettin
 def _noise_often(strength: float, settings: AnySettings, sent: Recording) -> Settings:
     assert isinstance(settings, Settings)
     width = max(guest.z.shape[2] for guest in sent.guests)
-    return replace(settings, clip=round(usual_length(sent), 3), noise=round(strength / math.sqrt(width), 4))
+    clip, noise = round(usual_length(sent), 3), round(strength / math.sqrt(width), 4)
+    return replace(for_noise(settings), clip=clip, noise=noise)
 
 
 def _shield(strength: float, settings: AnySettings, sent: Recording) -> AnySettings:
@@ -64,7 +69,7 @@ def _shield(strength: float, settings: AnySettings, sent: Recording) -> AnySetti
     return shielded(settings, strength, [guest.z.shape[2] for guest in sent.guests])
 
 
-def _once(settings: AnySettings, sent: Recording) -> AnySettings:
+def _once(settings: AnySettings, sent: Recording) -> Settings:
     assert isinstance(settings, Settings)
     return replace(settings, period=settings.guest_epochs)
 
@@ -78,6 +83,11 @@ def _narrow(settings: AnySettings, sent: Recording) -> AnySettings:
 def _compare(settings: AnySettings, sent: Recording) -> AnySettings:
     assert isinstance(settings, Settings)
     return replace(settings, guest_objective="simclr", guest_noise=0.0)
+
+
+def _against(settings: AnySettings, sent: Recording) -> AnySettings:
+    """Sent once: what encoders made before they had learned anything would tell more."""
+    return replace(_once(_compare(settings, sent), sent), adversary=_ADVERSARY)
 
 
 def _gradients(change: Mapping[str, float | str], settings: AnySettings, sent: Recording) -> AnySettings:
@@ -100,10 +110,15 @@ OF_ENCODINGS: Mapping[str, Defence] = {
     f"noise-{_OFTEN}-often": Defence(
         f"encodings clipped to their usual length, pushed in every epoch, with {_OFTEN:.0%} of noise drawn anew",
         partial(_noise_often, _OFTEN),
+        pushes=True,
     ),
     "narrow": Defence(f"encodings a {['', '', 'half', 'third', 'quarter', 'fifth'][_NARROW]} as wide", _narrow),
-    "once": Defence("encodings pushed in the guests' last epoch alone", _once),
+    "once": Defence("encodings pushed in the guests' last epoch alone", _once, pushes=True),
     "simclr": Defence("guests learn by comparing altered copies of rows, not by reconstruction", _compare),
+    "adversary": Defence(
+        "guests compare altered copies, and learn against a decoder of their encodings; pushed in the last epoch alone",
+        _against,
+    ),
     **{
         f"shield-{strength}": Defence(
             "guests compare altered copies, send once, all directions of an encoding made equally strong, with noise of"

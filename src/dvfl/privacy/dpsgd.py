@@ -16,9 +16,12 @@ from dvfl.errors import UserError
 from dvfl.experiments.plain import sequential
 from dvfl.parties.mlp import Mlp
 from dvfl.parties.objectives import encoded
+from dvfl.parties.operations import Activation
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import decoder, encoder, sizes
 from dvfl.privacy.accounting import epsilon_of_training, needs_opacus, noise_for_training, usual_delta
+
+Layers = tuple[tuple[int, ...], tuple[Activation, ...]]  # widths and activations of an encoder
 
 
 class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,9 +83,7 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Encodings (rows, latent)."""
         check_is_fitted(self)
-        table = torch.from_numpy(np.asarray(x, np.float32))
-        codes = encoded(Mlp(*self.layers_), torch.from_numpy(self.parameters_)[None], table[None])[0]
-        return np.asarray(codes.numpy())
+        return encodings_of(self.layers_, self.parameters_, x)
 
     def _train(self, module: nn.Module, table: Tensor, sample_rate: float, seed: int) -> None:
         from opacus.grad_sample import GradSampleModule
@@ -116,6 +117,13 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("rate", "bound"):
             if not 0 < getattr(self, name) < np.inf:
                 raise UserError(f"{name} {getattr(self, name)}: a number above 0 is right")
+
+
+def encodings_of(layers: Layers, parameters: NDArray[np.float32], x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What an encoder makes of rows: (rows, latent)."""
+    table = torch.from_numpy(np.asarray(x, np.float32))
+    codes = encoded(Mlp(*layers), torch.from_numpy(parameters)[None], table[None])[0]
+    return np.asarray(codes.numpy())
 
 
 def _flat(net: Mlp, module: nn.Module) -> Tensor:

@@ -19,7 +19,7 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
     if len(points) < 2:
         return None
     figure, axis = figures._figure(6.6, 4.2)
-    strategies = list(dict.fromkeys(one.strategy for _, _, one in points))
+    strategies = list(dict.fromkeys(one.strategy for one in findings))  # the same colours in all plots
     names = [one.strategy if one.defence == UNDEFENDED else one.defence for _, _, one in points]
     sides = _sides([(x, y) for x, y, _ in points], names)
     for (x, y, one), name, (across, up) in zip(points, names, sides, strict=True):

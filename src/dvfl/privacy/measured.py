@@ -6,7 +6,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-Measure = Literal["R2", "AUC", "accuracy"]  # R2 and AUC as shares, accuracy in percent
+# R2 and AUC as shares, the others in percent; of labels, each class counts the same, however rare.
+Measure = Literal["R2", "AUC", "balanced accuracy", "share of rows"]
 Control = Literal["", "raw features", "random encoder", "nothing seen"]
 
 
@@ -48,9 +49,16 @@ def r2(x: Tensor, guess: Tensor) -> Tensor:
     return 1 - left / whole
 
 
-def accuracy(y: Tensor, scores: Tensor) -> Tensor:
-    """In percent, of class scores (stack, rows, classes) for classes (stack, rows): (stack,)."""
-    return (scores.argmax(-1) == y).double().mean(1) * 100
+def balanced_accuracy(y: Tensor, scores: Tensor) -> Tensor:
+    """In percent, of class scores (stack, rows, classes) for classes (stack, rows): (stack,).
+
+    The mean of what is right of each class that is there: whoever names one class for all has 1 / classes.
+    """
+    right = (scores.argmax(-1) == y).double()
+    own = torch.nn.functional.one_hot(y, scores.shape[-1]).double()  # (stack, rows, classes)
+    count = own.sum(1)
+    each = (own * right[..., None]).sum(1) / count.clamp(min=1)
+    return each.sum(1) / (count > 0).sum(1) * 100
 
 
 def auc(marked: Tensor, scores: Tensor) -> Tensor:

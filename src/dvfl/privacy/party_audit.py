@@ -128,6 +128,9 @@ class _TrainedGuest:
             "tests_trained_on": self.tests is None,
             "clip": None if release is None else release.clip,
             "noise": 0.0 if release is None else release.noise,
+            "flatten": release is not None and release.flatten,
+            "guest_objective": plan.guest_objective,
+            "adversary": plan.adversary,
             "releases": plan.guest_epochs // plan.period + 1,  # of each row, at least: every push and the sweep
         }
 

@@ -37,9 +37,8 @@ def sentences(audit: PartyAudit) -> list[str]:
     if audit.wire["unreadable"]:
         told.append(f"{audit.wire['unreadable']:,} could not be read, and were dropped by the party.")
     if audit.guest is not None:
-        clip, noise, releases = (audit.guest[name] for name in ("clip", "noise", "releases"))
-        defence = "no defence" if clip is None else f"clipped to {clip:g}, noise {noise:g} times that"
-        told.append(f"Its encodings ({defence}) are sent {releases} times of each row, and once more for a prediction.")
+        times, defence = audit.guest["releases"], _defence(audit.guest)
+        told.append(f"Its encodings ({defence}) are sent {times} times of each row, and once more for a prediction.")
     best = sorted(strongest(one for one in audit.figures if not one.control), key=lambda one: one.known)
     for one in best:
         told.append(
@@ -47,6 +46,16 @@ def sentences(audit: PartyAudit) -> list[str]:
             f" of everybody else's ({one.way}){_beside(audit, one)}."
         )
     return told
+
+
+def _defence(guest: dict[str, Any]) -> str:
+    """What keeps its columns from those who see its encodings."""
+    parts = ["learned by comparing altered copies"] if guest["guest_objective"] == "simclr" else []
+    parts += [f"learned against a decoder, weight {guest['adversary']:g}"] if guest["adversary"] else []
+    parts += ["all directions equally strong"] if guest["flatten"] else []
+    if guest["clip"] is not None:
+        parts += [f"clipped to {guest['clip']:g}, noise {guest['noise']:g} times that"]
+    return ", ".join(parts) or "no defence"
 
 
 def markdown(audit: PartyAudit) -> str:

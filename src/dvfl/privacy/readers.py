@@ -35,9 +35,11 @@ class Effort:
     rates: tuple[float, ...] = (3e-3, 1e-3, 3e-4)  # one network each; held-out known rows choose
     steps: int = 1200
     batch: int = 256
+    # Times the others' learning rate that an active guest tries; the first where it has too few labels to choose by.
+    factors: tuple[float, ...] = (10.0, 3.0, 30.0)
 
 
-SMALL = Effort((10, 50, 1000), (1, 10), (128,), (2e-3,), 384, 64)
+SMALL = Effort((10, 50, 1000), (1, 10), (128,), (2e-3,), 384, 64, (10.0,))
 
 
 def ridge(z: Tensor, x: Tensor) -> Reader:

@@ -1,10 +1,12 @@
 """Looks at a training epoch by epoch, and keeps what its parties saw of each other."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from dvfl.parties.release import Origin
-from dvfl.privacy.cases import Case, is_split, recording_of, rows_of
+from dvfl.privacy.cases import Case, Training, Variation, is_split, recording_of, rows_of
 from dvfl.privacy.gradients import sent_back
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.dvfl import Dvfl
@@ -13,17 +15,18 @@ from dvfl.strategies.simulation import Simulation
 _LATE = 5  # of the last releases of a row that are averaged beside all of them
 
 
-def recorded(case: Case) -> tuple[Simulation, Recording]:
-    """A case trained, and what its parties saw of each other."""
-    recorder = Recorder()
-    simulation = case.trained(recorder.look)
-    return simulation, recorder.recording(simulation, case.strategy)
+def recorded(case: Case, beside: Mapping[str, Variation] | None = None) -> tuple[Training, Recording]:
+    """A case trained, with variations of it beside it, and what its own parties saw of each other."""
+    recorder = Recorder(slice(0, len(case.seeds)))
+    training = case.trained(beside, recorder.look)
+    return training, recorder.recording(training.simulation, case.strategy)
 
 
 class Recorder:
     """Of one training. Gradients are kept twice, early and at its end; of noisy releases their means are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, replicas: slice = slice(None)) -> None:
+        self._replicas = replicas  # that are looked at
         self._back: list[list[Tensor]] = []  # of each moment, what every guest is sent
         self._pushed: list[Tensor] = []  # (replicas, trained rows, W_g) of each epoch of pushes
         self._epoch = 0
@@ -32,16 +35,16 @@ class Recorder:
         """After an epoch."""
         if is_split(simulation) and (not self._back or simulation.finished):
             rows = torch.from_numpy(rows_of(simulation.data)[1]).to(simulation.device)
-            self._back.append(sent_back(simulation, rows))
+            self._back.append([one[self._replicas] for one in sent_back(simulation, rows)])
         if isinstance(simulation, Dvfl) and simulation.settings.noise and simulation.guests.epoch > self._epoch:
             self._epoch = simulation.guests.epoch
             if simulation.hosts.wanted and self._epoch % simulation.settings.period == 0:
-                self._pushed.append(_pushed(simulation, self._epoch))
+                self._pushed.append(_pushed(simulation, self._epoch)[self._replicas])
 
     def recording(self, simulation: Simulation, name: str) -> Recording:
         """Of the training when it is over."""
         back = [torch.stack(each) for each in zip(*self._back, strict=True)]
-        return recording_of(simulation, name, back or None, self._earlier())
+        return recording_of(simulation, name, self._replicas, back or None, self._earlier())
 
     def _earlier(self) -> Tensor | None:
         """Means of all releases, and of the last ones: (2, replicas, trained rows, W_g)."""

@@ -1,6 +1,6 @@
 """For people who do not read tables: who could learn what, with which help, how well, against which baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dvfl.privacy.findings import Finding
@@ -17,6 +17,7 @@ class Question:
     asks: str  # the figure, as a question
     known: tuple[int, ...] = ()  # numbers of known rows to tell of; () where there is one alone
     way: str = ""  # of the attack's ways, where not all are meant
+    passive: str = ""  # the way of one who only looks on, where the question is about one who does more
     least: float | None = None  # what knowing nothing gives
 
 
@@ -32,10 +33,12 @@ class Line:
 
 
 QUESTIONS = (
-    Question("gradient_labels", "a guest", "people's labels, from feedback", "told apart (0.5: a guess)", least=0.5),
+    Question(
+        "gradient_labels", "a guest", "people's labels, from feedback", "told apart (0.5: a guess)", (0, 1), least=0.5
+    ),
     Question("direct_labels", "a guest", "people's labels, from feedback", "right", (10,)),
     Question("completion", "a guest", "people's labels, from its own columns", "right", (10,), "average"),
-    Question("completion", "a guest that trains for it", "people's labels", "right", (10,), "first guest, inflated"),
+    Question("completion", "a guest that trains for it", "people's labels", "right", (10,), "inflated", "first guest"),
     Question("probing", "a host", "people's labels, from encodings", "right", (1, 10)),
     Question("inversion", "a host", "a guest's columns, from encodings", "of their variance", (50, 1000), least=0.0),
     Question("collusion", "a host and a guest together", "another guest's columns", "of their variance", (50, 1000)),
@@ -51,13 +54,14 @@ def lines(findings: Sequence[Finding]) -> list[Line]:
     for question in QUESTIONS:
         for known in question.known or (None,):
             found = [answered(one, question.attack, known, question.way) for one in findings]
-            first = next((one for one in found if one is not None), None)
-            if first is None:
+            told = [(finding, one) for finding, one in zip(findings, found, strict=True) if one is not None]
+            if not told:
                 continue
+            # Help and baseline are those of the first federation that the question makes sense for.
+            finding, first = next((pair for pair in told if pair[1].channel), told[0])
+            baseline = _baseline(finding, question, first) or _guess(one for _, one in told)
             answers = tuple(_answer(one, question) for one in found)
-            made.append(
-                Line(question.who, question.what, _help(first), answers, _baseline(findings[0], question, first))
-            )
+            made.append(Line(question.who, question.what, _help(first), answers, baseline))
     return made
 
 
@@ -70,7 +74,7 @@ def answered(finding: Finding, attack: str, known: int | None, way: str = "") ->
 
 def figure(one: Measured) -> str:
     """A value as people read it."""
-    if one.measure == "accuracy":
+    if one.measure in ("balanced accuracy", "share of rows"):
         return f"{one.mean:.1f}\N{NO-BREAK SPACE}%"
     if one.measure == "R2":
         return f"{max(0.0, one.mean):.0%}"
@@ -81,11 +85,8 @@ def _answer(one: Measured | None, question: Question) -> str:
     if one is None:
         return "does not apply"
     if not one.channel:
-        return (
-            f"nothing to look at (a guess: {figure(one)})"
-            if one.measure != "accuracy"
-            else f"no more than {figure(one)}"
-        )
+        instead = "no more than by looking on:" if question.passive else "nothing to look at, a guess:"
+        return f"{instead} {figure(one)}"
     return f"{figure(one)} {question.asks}"
 
 
@@ -102,9 +103,14 @@ def _help(one: Measured) -> str:
 
 
 def _baseline(finding: Finding, question: Question, first: Measured) -> str:
-    """What the same attacker gets without what was sent, or by a guess."""
+    """What the same attacker gets without what was sent, or by a guess; empty where that is not known."""
+    if question.passive:
+        passive = finding.strongest(question.attack, first.known, way=question.passive)
+        return f"looking on: {figure(passive)}" if passive is not None else ""
     for control, words in (("raw features", "raw columns in place of encodings"), ("nothing seen", "without it")):
         found = finding.strongest(question.attack, first.known, control, question.way)
+        if found is None and question.attack == "backdoor":
+            found = finding.strongest(question.attack, control=control)  # who changes no rows knows of none
         if found is not None:
             text = f"{words}: {figure(found)}"
             random = finding.strongest(question.attack, first.known, "random encoder", question.way)
@@ -112,3 +118,8 @@ def _baseline(finding: Finding, question: Question, first: Measured) -> str:
     if question.least is None:
         return ""
     return f"a guess: {question.least:.2f}" if first.measure == "AUC" else "knowing nothing: 0%"
+
+
+def _guess(told: Iterable[Measured]) -> str:
+    """What is there for those who have nothing to look at."""
+    return next((f"a guess: {figure(one)}" for one in told if not one.channel), "")

@@ -375,6 +375,13 @@ def _check_objectives(s: Settings) -> None:
     for name in ("guest_objective", "host_objective"):
         if getattr(s, name) not in get_args(ObjectiveName):
             raise UserError(f"{name} {getattr(s, name)}: {' or '.join(get_args(ObjectiveName))} is right")
+    if not 0 <= s.adversary < math.inf:
+        raise UserError(f"adversary {s.adversary}: 0 or more is right")
+    if s.adversary and s.guest_objective != "simclr":
+        raise UserError(
+            f"adversary {s.adversary} does not go with guest_objective {s.guest_objective}: its guests learn to be"
+            " decoded; simclr is right, or 0"
+        )
     if "simclr" not in (s.guest_objective, s.host_objective):
         return
     if s.batch < 2:

@@ -33,7 +33,7 @@ from dvfl.strategies.replica_data import GivenData, ReplicaData, with_common_lab
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, one_or_each
 from dvfl.strategies.settings import SplitSettings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
-from dvfl.strategies.split_model import SplitModel
+from dvfl.strategies.split_model import SplitModel, paces
 from dvfl.strategies.training_rows import GatheredTables, LabelledRows
 from dvfl.strategies.trouble import PerReplica, per_replica, resolved
 
@@ -89,7 +89,8 @@ class EndToEnd:
         self._replica_data = ReplicaData(_aligned(data), len(seeds))
         self.data = data = self._replica_data.first
         for one in self._replica_data.distinct():
-            _check(one, settings)
+            for variant in dict.fromkeys(self._variants):
+                _check(one, variant)
         if settings.guest_dropout and algorithm.summed:
             raise UserError(
                 f"guest_dropout {settings.guest_dropout}: this strategy's host reads sums alone; 0 is right"
@@ -112,6 +113,7 @@ class EndToEnd:
             summed=algorithm.summed,
             apart=algorithm.apart,
             network=self.network,
+            pace=paces(self._variants, len(data.guests)),
         )
         self.watch = Stopwatch(self.device)
         self.rows = LabelledRows(
@@ -373,7 +375,7 @@ class EndToEnd:
 
 def _without_rates(s: SplitSettings) -> SplitSettings:
     rules = {name: replace(getattr(s, name), rate=0.0) for name in ("guest_rule", "host_rule")}
-    return replace(s, **rules, dropout=0.0, guest_noise=0.0)
+    return replace(s, **rules, dropout=0.0, guest_noise=0.0, inflated=None, inflation=1.0)
 
 
 def _aligned(data: GivenData) -> GivenData:

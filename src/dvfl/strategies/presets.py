@@ -1,7 +1,7 @@
 """The two presets: the paper's hyperparameters, and ours."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ _WIDE, _WIDER = (320, 320, 320), (512, 512, 512)
 _HIDDEN = 0.3
 # For parties that will be down at prediction guests are hidden as often, hosts so often, and so many passes are made.
 _HIDDEN_HOSTS, _PASSES = 0.2, 4
-_SHIELDED_DROPOUT = 0.5  # at the owner, at least: noisy encodings are sooner learned by heart
+_NOISY_DROPOUT = 0.5  # at the owner, at least: noisy encodings are sooner learned by heart
 # Few labels: one for so many of a guest's rows, or fewer. Of images they are copied, and guests learn by comparing.
 _FEW = 3
 _COPIES, _SMOOTHING = 16, 0.1
@@ -121,6 +121,36 @@ def preset(
     return replace(settings, batch=min(settings.batch, data.rows))
 
 
+def settled(
+    name: str,
+    data: VerticalData,
+    overrides: Mapping[str, Any],
+    *,
+    strategy: str = "dvfl",
+    absent: bool = False,
+    shield: float | None = None,
+    latents: Sequence[int | None] | None = None,
+) -> AnySettings:
+    """A preset's settings, for parties that will be absent, or with a shield; `overrides` win over all of these.
+
+    `latents`: widths of the encodings of guests with networks of their own, None for the others.
+    """
+    changed = dict(overrides)
+    settings = replace(preset(name, data, strategy, changed.get("guest_objective", "reconstruction")), **changed)
+    if absent:
+        settings = replace(for_absence(settings), **changed)
+    if changed.get("noise") and isinstance(settings, Settings):
+        settings = replace(for_noise(settings), **changed)
+    if shield is None:
+        return settings
+    assert isinstance(settings, Settings)
+    columns = [guest.columns for guest in data.guests]
+    widths = sizes(data.sizes, columns, settings.w_g, settings.w_h, settings.guest_hidden).guest_latent
+    if latents is not None:
+        widths = tuple(width if own is None else own for own, width in zip(latents, widths, strict=True))
+    return replace(shielded(settings, shield, widths), **changed)
+
+
 def for_absence(settings: AnySettings) -> AnySettings:
     """The settings of a training whose parties are to do without each other at prediction.
 
@@ -138,6 +168,11 @@ def for_absence(settings: AnySettings) -> AnySettings:
     )
 
 
+def for_noise(settings: Settings) -> Settings:
+    """The settings of a training whose encodings leave guests with noise."""
+    return replace(settings, owner_dropout=max(settings.owner_dropout, _NOISY_DROPOUT))
+
+
 def shielded(settings: Settings, strength: float, latents: Sequence[int]) -> Settings:
     """The settings of a training whose encodings are harder to invert (docs/audit.md has what that costs and brings).
 
@@ -149,13 +184,12 @@ def shielded(settings: Settings, strength: float, latents: Sequence[int]) -> Set
         raise UserError(f"shield {strength}: a number above 0 is right; 0.5 to 0.7 is usual")
     length = math.sqrt(max(latents))  # of a flat encoding, on average
     return replace(
-        settings,
+        for_noise(settings),
         guest_objective="simclr",
         guest_noise=0.0,
         host_model="concatenate",
         host_objective="reconstruction",
         partial=0,
-        owner_dropout=max(settings.owner_dropout, _SHIELDED_DROPOUT),
         flatten=True,
         clip=round(length, 4),
         noise=round(strength / length, 6),

@@ -51,6 +51,7 @@ class Settings(_Plain):
     guest_objective: ObjectiveName = "reconstruction"
     host_objective: ObjectiveName = "reconstruction"
     temperature: float = 0.5  # of SimCLR's similarities
+    adversary: float = 0.0  # weight of a decoder that guests learn against beside SimCLR, to keep columns to themselves
     batch: int = 64
     guest_epochs: int = 20
     host_epochs: int = 40

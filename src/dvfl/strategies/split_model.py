@@ -28,7 +28,7 @@ class EncoderGroup:
     members: tuple[int, ...]  # numbers of the guests, from 0
     net: Net
     learner: Learner
-    pace: Tensor | None = None  # (members,): their learning rates times this, where they differ
+    pace: Tensor | None = None  # (replicas, members): their learning rates times this, where they differ
 
     def of(self, values: Tensor) -> Tensor:
         """The members' part of (replicas, guests)."""
@@ -42,7 +42,8 @@ class EncoderGroup:
 
     def part(self, replicas: slice) -> "EncoderGroup":
         """Those of some replicas, in the same memory."""
-        return replace(self, learner=self.learner.part(self.elements(replicas)))
+        pace = None if self.pace is None else self.pace[replicas]
+        return replace(self, learner=self.learner.part(self.elements(replicas)), pace=pace)
 
 
 # A guest's network: its columns, hidden width, latent width and activations.
@@ -63,6 +64,7 @@ class SplitModel:
         summed: bool = False,  # the head reads the sum of the guests' encodings in place of their concatenation
         apart: bool = False,  # every guest is a group of its own
         network: Network = encoder,
+        pace: Tensor | None = None,  # (replicas, guests): guests' learning rates times this, where they differ
     ) -> None:
         self.shape, self.device, self.replicas, self.summed = shape, device, len(seeds), summed
         widths = sizes(shape.rule, shape.columns, settings.w_g, settings.w_h)
@@ -78,7 +80,8 @@ class SplitModel:
             net = network(shape.columns[first], hidden, latent, widths.guest_activations)
             rows = [net.init(torch_generator(seed, "guest", guest)) for seed in seeds for guest in group]
             learner = Learner(torch.stack(rows).to(device), settings.guest_rule)
-            self.groups.append(EncoderGroup(group, net, learner, _pace(group, settings, device)))
+            own = None if pace is None else pace[:, list(group)].to(device)
+            self.groups.append(EncoderGroup(group, net, learner, own))
         self.supervision = self._supervision(widths, settings)
         head = [self.head.init(torch_generator(seed, "host", 0)) for seed in seeds]
         self.host = Learner(torch.stack(head).to(device), settings.host_rule)
@@ -208,15 +211,14 @@ class SplitPart:
         learner = group.learner
         group.net.backward(learner.parameters, self._tapes[number], dy.flatten(0, 1), learner.gradient, to_input=False)
         if group.pace is not None:
-            paced = group.pace * (rate.view(-1, 1) if isinstance(rate, Tensor) else rate)
-            rate = paced.expand(len(dy), -1).flatten()
+            rate = (group.pace * (rate.view(-1, 1) if isinstance(rate, Tensor) else rate)).flatten()
         elif isinstance(rate, Tensor) and rate.numel() > 1:
             rate = rate.repeat_interleave(len(group.members))
         learner.update(rate, None if alive is None else alive.flatten())
 
 
-def _pace(group: Sequence[int], settings: SplitSettings, device: torch.device) -> Tensor | None:
-    """What a guest that learns faster makes of its group's rates."""
-    if settings.inflated not in group or settings.inflation == 1:
+def paces(variants: Sequence[SplitSettings], guests: int) -> Tensor | None:
+    """What guests that learn faster make of their rates, (replicas, guests); None where nobody does."""
+    if all(one.inflated is None or one.inflation == 1 for one in variants):
         return None
-    return torch.tensor([settings.inflation if guest == settings.inflated else 1.0 for guest in group], device=device)
+    return torch.tensor([[one.inflation if g == one.inflated else 1.0 for g in range(guests)] for one in variants])

@@ -20,7 +20,7 @@ from dvfl.parties.networks import guest_objective, host_objective, own_objective
 from dvfl.parties.objectives import temperature_of
 from dvfl.parties.owner import Owner
 from dvfl.parties.randomness import torch_generator
-from dvfl.parties.release import Origin, drawn_by_row, released
+from dvfl.parties.release import Sent, released
 from dvfl.parties.sizes import Sizes, sizes
 from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
@@ -140,7 +140,7 @@ class Stack:
         """Each group's encodings (stack, members, batch, latent) in the guests' order: (stack, batch, W_g)."""
         return joined(pieces, [group.members for group in self.groups], self.latents)
 
-    def encode_guests(self, tables: Sequence[Tensor], origin: Origin | None = None) -> Tensor:
+    def encode_guests(self, tables: Sequence[Tensor], origin: Sent | None = None) -> Tensor:
         """All guests' encodings of aligned tables as they leave the guests: (replicas, rows, W_g)."""
         return self.join(self.released(self._encode_groups(tables), origin))
 
@@ -148,7 +148,7 @@ class Stack:
         """The same before anything is done to them, as guests alone have them."""
         return self.join(self._encode_groups(tables))
 
-    def released(self, pieces: list[Tensor], origin: Origin | None, first: int = 0) -> list[Tensor]:
+    def released(self, pieces: list[Tensor], origin: Sent | None, first: int = 0) -> list[Tensor]:
         """Each group's encodings (replicas, members, rows, latent), from row `first` of `origin` on, as they are sent.
 
         The same where nothing is done to them; else flat, clipped, with the noise of each row of each seed's guests.
@@ -160,12 +160,12 @@ class Stack:
             return pieces
         if origin is None:
             raise ValueError("encodings that are clipped need an Origin: a row is always sent with the same noise")
-        rows, sent = origin.numbers(first, pieces[0].shape[2]), []
+        rows, sent = pieces[0].shape[2], []
         for group, piece in zip(self.groups, pieces, strict=True):
             drawn = torch.zeros_like(piece, memory_format=torch.contiguous_format)
             for replica, seed in enumerate(self.seeds if noise else ()):
                 for number, guest in enumerate(group.members):
-                    drawn[replica, number] = drawn_by_row(rows, group.latent, self.device, seed, guest, origin.table)
+                    drawn[replica, number] = origin.drawn(first, rows, group.latent, self.device, seed, guest)
             sent.append(released(piece, clip, noise, drawn))
         return sent
 
@@ -208,7 +208,7 @@ class Stack:
         tables: Sequence[NDArray[np.float32]] | Sequence[Tensor],
         wrong: Sequence[WrongEncodings] | None = None,
         present: Tensor | None = None,
-        origin: Origin | None = None,
+        origin: Sent | None = None,
     ) -> Tensor:
         """The joint encoding (replicas, rows, all senders) of aligned tables, (rows, columns) a guest.
 
@@ -259,17 +259,21 @@ class Stack:
         if given is not None and not isinstance(given, nn.Module):
             latent = _probe(given, columns)
             return GuestGroup(members, FittedGuest(given, latent), latent)
-        temperature = temperature_of(self.settings.guest_objective, self.settings.temperature)
+        s = self.settings
+        temperature = temperature_of(s.guest_objective, s.temperature)
         if isinstance(given, nn.Module):
-            objective = own_objective(ModuleNet(given, columns), unit=unit, temperature=temperature)
+            net = ModuleNet(given, columns)
+            objective = own_objective(net, unit=unit, temperature=temperature, adversary=s.adversary)
         else:
-            objective = guest_objective(self.sizes, first, columns, unit=unit, temperature=temperature)
+            objective = guest_objective(
+                self.sizes, first, columns, unit=unit, temperature=temperature, adversary=s.adversary
+            )
         parameters = torch.stack(
             [objective.init(torch_generator(seed, "guest", guest)) for seed in self.seeds for guest in members]
         )
         return GuestGroup(
             members,
-            Guest(objective, parameters.to(self.device), self.settings.guest_rule),
+            Guest(objective, parameters.to(self.device), s.guest_rule),
             objective.encoder.out_width,
         )
 

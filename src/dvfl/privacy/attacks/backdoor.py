@@ -15,31 +15,33 @@ from torch import Tensor
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
-from dvfl.privacy.cases import Case, encodings
+from dvfl.privacy.cases import Case, Training, Variation, encodings
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
-from dvfl.strategies.simulation import Simulation
 
 _POISONED = 0.01  # of the training rows
 _TARGET = 0  # class number
+_NAME = "poisoned rows"
 
 
-def measure(case: Case, effort: Effort, clean: Simulation | None = None) -> list[Measured]:
-    """The share of test rows of other classes that are taken for the target class with the trigger in them.
-
-    Beside it the same share of a federation that was trained without poisoned rows: `clean`, where it was before.
-    `effort` has no say: both are trained as the case is.
-    """
+def variations(case: Case) -> dict[str, Variation]:
+    """What the guest makes of the training."""
     data = case.data
     if data.classes is None or data.labelled is not None:
         raise UserError(f"{data.name}: a backdoor needs classes, and label i in row i of every guest")
-    guest = int(np.argmax([one.columns for one in data.guests]))
-    rows = _poisoned(data)
-    poisoned = case.changed(data=triggered(data, guest, rows))
-    shown = [torch.from_numpy(one.test).to(case.device) for one in poisoned.data.guests]
-    values, usual = (
-        _success(data, encodings(simulation, shown)[1]) for simulation in (poisoned.trained(), clean or case.trained())
-    )
+    return {_NAME: Variation(data=triggered(data, _guest(data), _poisoned(data)))}
+
+
+def measure(case: Case, effort: Effort, training: Training | None = None) -> list[Measured]:
+    """The share of test rows of other classes that are taken for the target class with the trigger in them.
+
+    Beside it the same share of a federation that was trained without poisoned rows. `training`: the case with
+    `variations` beside it, where it was trained before. `effort` has no say: both are trained as the case is.
+    """
+    training = training or case.trained(variations(case))
+    data, rows = case.data, _poisoned(case.data)
+    shown = triggered(data, _guest(data), rows).guests
+    outputs = encodings(training.simulation, [torch.from_numpy(one.test).to(case.device) for one in shown])[1]
     turned = Measured(
         "backdoor",
         "trigger",
@@ -48,11 +50,11 @@ def measure(case: Case, effort: Effort, clean: Simulation | None = None) -> list
         len(rows),
         "classes",
         "predictions of one class",
-        "accuracy",
-        values,
+        "share of rows",
+        _success(data, outputs[training.variation(_NAME)]),
     )
     none = replace(turned, way="trigger, no poisoned rows", known=0, known_of="nothing", control="nothing seen")
-    return [turned, replace(none, values=usual)]
+    return [turned, replace(none, values=_success(data, outputs[training.case]))]
 
 
 def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> VerticalData:
@@ -63,6 +65,11 @@ def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> Vertic
     train[rows] = trigger
     changed = replace(own, train=train, test=np.tile(trigger, (len(own.test), 1)))
     return replace(data, guests=(*data.guests[:guest], changed, *data.guests[guest + 1 :]))
+
+
+def _guest(data: VerticalData) -> int:
+    """The number of the guest that has most columns."""
+    return int(np.argmax([one.columns for one in data.guests]))
 
 
 def _poisoned(data: VerticalData) -> NDArray[np.int64]:

@@ -3,36 +3,40 @@
 import torch
 from torch import Tensor
 
-from dvfl.privacy.label_reader import WAY, guess, inferred
+from dvfl.privacy.label_reader import LEARNED, LabelReader, guess
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import Recording
 
 
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
-    """Accuracy on the victims, the mean over guests, for each number of known labels."""
+    """How many of the victims' labels it names, the mean over guests, for each number of known labels."""
     sent = [_features(guest.gradients) for guest in seen.guests if guest.gradients is not None]
+    if not sent:
+        return [_measured(LEARNED, count, guess(seen), channel=False) for count in effort.labels]
+    readers = [LabelReader(seen, features, "gradients") for features in sent]
     found = []
     for count in effort.labels:
-        values = guess(seen)
-        if sent:
-            each = [inferred(seen, features, count, effort, "gradients")[0] for features in sent]
-            values = tuple(torch.stack(each).mean(0).tolist())
-        found.append(
-            Measured(
-                "direct_labels",
-                WAY,
-                who="a guest",
-                saw="gradients it was sent",
-                known=count,
-                known_of="labels of each class",
-                target="labels",
-                measure="accuracy",
-                values=values,
-                channel=bool(sent),
-            )
-        )
+        each = [{way: values for way, (values, _) in one.inferred(count, effort).items()} for one in readers]
+        for way in each[0]:
+            told = torch.stack([one[way] for one in each]).mean(0)
+            found.append(_measured(way, count, tuple(told.tolist())))
     return found
+
+
+def _measured(way: str, count: int, values: tuple[float, ...], *, channel: bool = True) -> Measured:
+    return Measured(
+        "direct_labels",
+        way,
+        who="a guest",
+        saw="gradients it was sent",
+        known=count,
+        known_of="labels of each class",
+        target="labels",
+        measure="balanced accuracy",
+        values=values,
+        channel=channel,
+    )
 
 
 def _features(gradients: Tensor) -> Tensor:

@@ -5,23 +5,27 @@ a split network is told the labels: there is nothing to find out, and no figure.
 nobody but the owner gets encodings, and the figure is that of an onlooker without labels.
 """
 
-from dvfl.privacy.label_reader import WAY, guess, inferred
+from dvfl.privacy.label_reader import LabelReader, guess
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import Recording
 
 
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
-    """Accuracy on the victims' labels by every number of known ones, beside that of one guess for all."""
+    """How many of the victims' labels it names, by every number of known ones, beside one guess for all."""
     if seen.strategy != "dvfl" and not seen.strategy.startswith("fedonce"):
         return []
     who = "a host" if seen.strategy == "dvfl" else "an onlooker without labels"
-    nothing = Measured(
-        "probing", "most common class", who, "nothing", 0, "nothing", "labels", "accuracy", guess(seen), "nothing seen"
-    )
-    saw, of, joint = "encodings of all guests", "labels of each class", seen.joint()
-    return [nothing] + [
-        Measured("probing", WAY, who, saw, count, of, "labels", "accuracy", tuple(values.tolist()))
-        for count in effort.labels
-        for values in [inferred(seen, joint, count, effort, "probing")[0]]
+    nothing = guess(seen)
+    found = [
+        Measured(
+            "probing", "one class", who, "nothing", 0, "nothing", "labels", "balanced accuracy", nothing, "nothing seen"
+        )
     ]
+    reader = LabelReader(seen, seen.joint(), "probing")
+    for count in effort.labels:
+        for way, (values, _) in reader.inferred(count, effort).items():
+            told = tuple(values.tolist())
+            saw, known_of = "encodings of all guests", "labels of each class"
+            found.append(Measured("probing", way, who, saw, count, known_of, "labels", "balanced accuracy", told))
+    return found
