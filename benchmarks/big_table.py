@@ -128,6 +128,7 @@ def planned(table: Rows) -> Plan:
         host_model="autoencoder",
         host_objective="reconstruction",
         temperature=0.5,
+        adversary=0.0,
         guest_noise=0.2,
         guest_dropout=0.0,
         partial=0,
