@@ -86,6 +86,36 @@ def test_a_broker_that_has_not_heard_of_the_party(clinics: Clinics, broker: Brok
     assert "the broker does not know guest-2; host-1 takes the newest federation.toml" in finding.says
 
 
+@pytest.mark.parametrize(("broken", "says"), [(3, "does not know guest-2"), (4, "no TLS (ConnectionResetError)")])
+def test_a_broker_that_reloads_breaks_off_some_connections(
+    clinics: Clinics, broker: Broker, broken: int, says: str
+) -> None:
+    async def story() -> Finding:
+        left = broken
+
+        async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                return writer.transport.abort()
+            inside = await asyncio.open_connection(*broker.site.address())
+            await asyncio.gather(copied(reader, inside[1]), copied(inside[0], writer))
+
+        async with await asyncio.start_server(pass_on, "127.0.0.1", 0) as server:
+            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            (finding,) = await look_at_hosts(visitor(clinics, "guest-2", "guest"), {"host-1": address})
+        return finding
+
+    assert says in asyncio.run(story()).says
+
+
+async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
 def test_the_broker_of_another_host(clinics: Clinics, broker: Broker) -> None:
     assert "who answers is not host-2 of this federation" in look(clinics, at(broker), host="host-2").says
 

@@ -26,6 +26,7 @@ from dvfl.federation.wire import BadMessage, Collect, Hello, Refused, Role, deco
 APART_S = 30.0  # clocks that differ by more are not kept by anything
 _CONNECT_S = 3
 _ANSWER_S = 3.0
+_AGAIN, _PAUSE_S = 3, 0.25  # a broker that reloads cuts off those who are about to enter
 _LEAVE_S = 0.3  # after a handshake that failed nats-py waits for good, with the socket closed
 _TROUBLE = (NatsError, OSError, asyncio.TimeoutError, asyncio.InvalidStateError)
 
@@ -89,6 +90,22 @@ async def _look(visitor: Visitor, host: str, address: str) -> list[Finding]:
 
 async def _connected(visitor: Visitor, host: str, address: str) -> tuple[Client | None, str]:
     """A connection; or none, and why."""
+    made = await _connection(visitor, host, address)
+    for _ in range(_AGAIN):
+        if not _cut_off(made):
+            break
+        await asyncio.sleep(_PAUSE_S)
+        made = await _connection(visitor, host, address)
+    return (made, "") if isinstance(made, Client) else (None, _explained(made, visitor, host))
+
+
+def _cut_off(made: Client | Exception) -> bool:
+    """Whether somebody took the connection and then broke it off without a word."""
+    return isinstance(made, ConnectionError) and not isinstance(made, ConnectionRefusedError)
+
+
+async def _connection(visitor: Visitor, host: str, address: str) -> Client | Exception:
+    """A connection, or what was in its way."""
     causes: list[Exception] = []
 
     async def note(cause: Exception) -> None:
@@ -105,11 +122,11 @@ async def _connected(visitor: Visitor, host: str, address: str) -> tuple[Client 
             error_cb=note,
             **client_options(visitor.folder, host, visitor.federation),
         )
-        return client, ""
+        return client
     except _TROUBLE as error:
         await _leave(client)
         hidden = isinstance(error, NoServersError) and bool(causes)
-        return None, _explained(causes[-1] if hidden else error, visitor, host)
+        return causes[-1] if hidden else error
 
 
 async def _leave(client: Client) -> None:
