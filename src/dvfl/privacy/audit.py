@@ -40,7 +40,7 @@ from dvfl.strategies.settings import AnySettings, Settings
 
 PARTS = "parts"
 _ABOUT = "about"
-_FORMAT = 2
+_FORMAT = 3
 # What a party saw of a trained federation ..
 _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
     "inversion": inversion.measure,
@@ -247,7 +247,9 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
     every = made.recording.with_earlier()
     if every is not None and attack == "inversion":
         again = _SEEN[attack](every, effort)
-        figures += [replace(one, way=f"{one.way}, all releases", saw="all encodings of one guest") for one in again]
+        figures += [
+            replace(one, way=f"{one.way}, earlier releases too", saw="all encodings of one guest") for one in again
+        ]
     if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]

@@ -120,8 +120,8 @@ def recording_of(
 ) -> Recording:
     """What guests of some replicas send of some rows, and what the label holder says of them.
 
-    `gradients`: what each guest was sent back, (moments, replicas, trained rows, latent). `earlier`: means of what all
-    guests sent of trained rows before, (means, replicas, trained rows, W_g). Both are of these replicas alone.
+    `gradients`: what each guest was sent back, (moments, replicas, trained rows, latent). `earlier`: what all guests
+    sent of trained rows before, or means of it, (some, replicas, trained rows, W_g). Both are of these replicas alone.
     """
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
@@ -147,11 +147,11 @@ def _own(simulation: Simulation, tables: Sequence[Tensor]) -> Sequence[Tensor | 
 
 
 def _before(earlier: Tensor, z: Sequence[Tensor]) -> list[Tensor]:
-    """The means of each guest side by side: (replicas, rows, means x latent). Of test rows nothing was sent before."""
+    """Those of each guest side by side: (replicas, rows, some x latent). Of test rows nothing was sent before."""
     made = []
     for own, now in zip(earlier.split([one.shape[2] for one in z], 3), z, strict=True):
-        means = torch.cat(list(own), 2)
-        made.append(torch.cat([means, now[:, means.shape[1] :].repeat(1, 1, len(own))], 1))
+        trained = torch.cat(list(own), 2)
+        made.append(torch.cat([trained, now[:, trained.shape[1] :].repeat(1, 1, len(own))], 1))
     return made
 
 

@@ -10,9 +10,11 @@ from dvfl.privacy.cases import Case, Training, Variation, is_split, recording_of
 from dvfl.privacy.gradients import sent_back
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
 
-_LATE = 5  # of the last releases of a row that are averaged beside all of them
+_LATE = 5  # of the last noisy releases of a row that are averaged beside all of them
+_EARLY = (1, 5)  # which pushes without noise are kept: encoders change most at first, and tell other things of a row
 
 
 def recorded(case: Case, beside: Mapping[str, Variation] | None = None) -> tuple[Training, Recording]:
@@ -23,12 +25,12 @@ def recorded(case: Case, beside: Mapping[str, Variation] | None = None) -> tuple
 
 
 class Recorder:
-    """Of one training. Gradients are kept twice, early and at its end; of noisy releases their means are kept."""
+    """Of one training. Gradients are kept twice, early and at its end; of noisy pushes their means, of others two."""
 
     def __init__(self, replicas: slice = slice(None)) -> None:
         self._replicas = replicas  # that are looked at
         self._back: list[list[Tensor]] = []  # of each moment, what every guest is sent
-        self._pushed: list[Tensor] = []  # (replicas, trained rows, W_g) of each epoch of pushes
+        self._pushed: list[Tensor] = []  # (replicas, trained rows, W_g) of each epoch of pushes that is kept
         self._epoch = 0
 
     def look(self, simulation: Simulation) -> None:
@@ -36,22 +38,31 @@ class Recorder:
         if is_split(simulation) and (not self._back or simulation.finished):
             rows = torch.from_numpy(rows_of(simulation.data)[1]).to(simulation.device)
             self._back.append([one[self._replicas] for one in sent_back(simulation, rows)])
-        if isinstance(simulation, Dvfl) and simulation.settings.noise and simulation.guests.epoch > self._epoch:
+        if isinstance(simulation, Dvfl) and simulation.guests.epoch > self._epoch:
             self._epoch = simulation.guests.epoch
-            if simulation.hosts.wanted and self._epoch % simulation.settings.period == 0:
+            if simulation.hosts.wanted and _kept(simulation.settings, self._epoch):
                 self._pushed.append(_pushed(simulation, self._epoch)[self._replicas])
 
     def recording(self, simulation: Simulation, name: str) -> Recording:
         """Of the training when it is over."""
         back = [torch.stack(each) for each in zip(*self._back, strict=True)]
-        return recording_of(simulation, name, self._replicas, back or None, self._earlier())
+        noisy = isinstance(simulation, Dvfl) and simulation.settings.noise > 0
+        return recording_of(simulation, name, self._replicas, back or None, self._earlier(noisy))
 
-    def _earlier(self) -> Tensor | None:
-        """Means of all releases, and of the last ones: (2, replicas, trained rows, W_g)."""
+    def _earlier(self, noisy: bool) -> Tensor | None:
+        """Means of all noisy pushes, and of the last ones; others as they were: (some, replicas, trained rows, W_g)."""
         if not self._pushed:
             return None
+        if not noisy:
+            return torch.stack(self._pushed)
         late = self._pushed[-_LATE:]
         return torch.stack([sum(those[1:], those[0]) / len(those) for those in (self._pushed, late)])
+
+
+def _kept(settings: Settings, epoch: int) -> bool:
+    """Whether an epoch has pushes that tell more of rows than those of the last, which are recorded anyway."""
+    number, rest = divmod(epoch, settings.period)
+    return rest == 0 and (settings.noise > 0 or (number in _EARLY and epoch < settings.guest_epochs))
 
 
 @torch.no_grad()

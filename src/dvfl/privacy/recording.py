@@ -44,7 +44,9 @@ class GuestRecording:
     z: Tensor  # (replicas, rows, latent): encodings as they left the guest
     gradients: Tensor | None = None  # (moments in training, replicas, trained rows, latent), where any are sent back
     own: Tensor | None = None  # before anything was done to them, as the guest alone has them; None: as they left
-    earlier: Tensor | None = None  # (replicas, rows, some): means of what it sent of the same rows before, with noise
+    earlier: Tensor | None = (
+        None  # (replicas, rows, some): what it sent of the same rows before; with noise, means of it
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Recording:
         return self.with_encodings(guest.x.expand(len(self.seeds), -1, -1) for guest in self.guests)
 
     def with_earlier(self) -> "Recording | None":
-        """What an attacker sees that puts all releases of a row side by side; None where there was one alone."""
+        """What an attacker sees that puts releases of a row side by side; None where there was one alone."""
         if any(guest.earlier is None for guest in self.guests):
             return None
         return self.with_encodings(
