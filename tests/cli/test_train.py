@@ -156,9 +156,13 @@ def test_guests_and_hosts_may_learn_by_simclr(short: tuple[str, ...]) -> None:
 
 
 def test_guests_may_learn_against_a_decoder(short: tuple[str, ...]) -> None:
-    assert main(["train", *short, "--guest-objective", "simclr", "--adversary", "0.3", "--out", "r"]) == 0
-    assert json.loads(Path("r", "config.json").read_text())["settings"]["adversary"] == 0.3
-    assert set(result("r")) == SCHEMA
+    against = ["--guest-objective", "simclr", "--adversary", "0.3"]
+    for out, period in (("once", []), ("often", ["--period", "1"])):
+        assert main(["train", *short, *against, *period, "--out", out]) == 0
+        settings = json.loads(Path(out, "config.json").read_text())["settings"]
+        assert settings["adversary"] == 0.3
+        assert settings["period"] == (1 if period else settings["guest_epochs"])
+        assert set(result(out)) == SCHEMA
 
 
 def test_what_leaves_guests_may_be_clipped_and_noisy(short: tuple[str, ...]) -> None:

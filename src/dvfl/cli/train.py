@@ -60,7 +60,10 @@ def train(
         Literal["impute", "forbid"] | None, typer.Option(help="Missing values in tables; impute by default.")
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Rows a round.")] = None,
-    period: Annotated[int | None, typer.Option(min=1, help="K: guests push in every K-th epoch.")] = None,
+    period: Annotated[
+        int | None,
+        typer.Option(min=1, help="K: guests push in every K-th epoch; 1, and with --adversary the last alone."),
+    ] = None,
     w_g: Annotated[int | None, typer.Option(min=1, help="W_g: width of all guests' encodings together.")] = None,
     registers: Annotated[
         Literal["batch", "row"] | None,

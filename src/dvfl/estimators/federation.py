@@ -59,7 +59,8 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         host_epochs: int | None = None,
         owner_epochs: int | None = None,
         batch: int | None = None,  # None: 64, or all rows where there are fewer
-        period: int = 1,  # guests push encodings in every so many epochs
+        period: int
+        | None = None,  # guests push in every so many epochs; None: in every one, in the last with adversary
         w_g: int | None = None,  # width of all guests' encodings together; None: the preset's
         guest_objective: ObjectiveName | None = None,  # what guests learn by; None: reconstruction, or the shield's
         host_objective: ObjectiveName | None = None,  # likewise, hosts

@@ -7,7 +7,7 @@ from functools import partial
 
 from dvfl.errors import UserError, nearest
 from dvfl.privacy.recording import Recording
-from dvfl.strategies.presets import for_noise, shielded
+from dvfl.strategies.presets import for_noise, sent_once, shielded
 from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
 
 NONE, ALL = "none", "all"
@@ -71,7 +71,7 @@ def _shield(strength: float, settings: AnySettings, sent: Recording) -> AnySetti
 
 def _once(settings: AnySettings, sent: Recording) -> Settings:
     assert isinstance(settings, Settings)
-    return replace(settings, period=settings.guest_epochs)
+    return sent_once(settings)
 
 
 def _narrow(settings: AnySettings, sent: Recording) -> AnySettings:
@@ -86,7 +86,6 @@ def _compare(settings: AnySettings, sent: Recording) -> AnySettings:
 
 
 def _against(settings: AnySettings, sent: Recording) -> AnySettings:
-    """Sent once: what encoders made before they had learned anything would tell more."""
     return replace(_once(_compare(settings, sent), sent), adversary=_ADVERSARY)
 
 

@@ -131,7 +131,8 @@ def settled(
     shield: float | None = None,
     latents: Sequence[int | None] | None = None,
 ) -> AnySettings:
-    """A preset's settings, for parties that will be absent, or with a shield; `overrides` win over all of these.
+    """A preset's settings, for parties that will be absent, with noise, an adversary or a shield; `overrides` win over
+    all of these.
 
     `latents`: widths of the encodings of guests with networks of their own, None for the others.
     """
@@ -141,6 +142,8 @@ def settled(
         settings = replace(for_absence(settings), **changed)
     if changed.get("noise") and isinstance(settings, Settings):
         settings = replace(for_noise(settings), **changed)
+    if changed.get("adversary") and isinstance(settings, Settings):
+        settings = replace(sent_once(settings), **changed)
     if shield is None:
         return settings
     assert isinstance(settings, Settings)
@@ -171,6 +174,15 @@ def for_absence(settings: AnySettings) -> AnySettings:
 def for_noise(settings: Settings) -> Settings:
     """The settings of a training whose encodings leave guests with noise."""
     return replace(settings, owner_dropout=max(settings.owner_dropout, _NOISY_DROPOUT))
+
+
+def sent_once(settings: Settings) -> Settings:
+    """The settings of a training whose guests push in their last epoch alone.
+
+    Encoders that learn to hide columns have not learned it yet when they begin: what they made of a row then would tell
+    nearly all of it (docs/audit.md).
+    """
+    return replace(settings, period=settings.guest_epochs)
 
 
 def shielded(settings: Settings, strength: float, latents: Sequence[int]) -> Settings:
