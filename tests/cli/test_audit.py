@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,28 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(
 ) -> None:
     assert said in refused(capsys, str(run), "--out", "audit", "--alone", "--small", *words)
     assert not Path("audit", PARTS, "dvfl-none.about.json").exists()
+
+
+def test_encoders_of_dp_sgd_are_made_where_opacus_is_and_serve_where_it_is_not(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opacus", reason="the extra dvfl[privacy] is not installed")
+    out = tmp_path / "audit"
+    command = ["audit", str(run), "--out", str(out), *ALONE, "--defence", "dp-sgd"]
+    assert main([*command, "--dp-encoders"]) == 0
+    assert capsys.readouterr().out.strip() == str(out / PARTS / "dp-sgd.encoders.safetensors")
+    assert not (out / "audit.json").exists()
+    monkeypatch.setitem(sys.modules, "opacus", None)  # as if it were not installed
+    assert main(command) == 0
+    finding = json.loads((out / "audit.json").read_text())["findings"][1]
+    assert finding["defence"] == "dp-sgd"
+    assert {one["attack"] for one in finding["figures"]} >= {"inversion", "completion", "backdoor"}
+    assert [one for one in finding["figures"] if one["way"].startswith("inflated") and not one["channel"]]
+
+
+def test_encoders_of_a_defence_that_is_not_wanted_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--out", "audit", *ALONE, "--defence", "none", "--dp-encoders")
+    assert "--defence dp-sgd, or all, is right" in refused(capsys, str(run), *words)
 
 
 def test_a_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

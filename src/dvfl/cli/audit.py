@@ -26,6 +26,13 @@ def audit(
         bool, typer.Option("--alone", help="Without SplitNN (or DVFL, where the run is SplitNN) beside it.")
     ] = False,
     small: Annotated[bool, typer.Option("--small", help="Attackers that try less hard, for two CPU cores.")] = False,
+    encoders: Annotated[
+        bool,
+        typer.Option(
+            "--dp-encoders",
+            help="Only train the encoders of dp-sgd, which need opacus: the audit can then go on where there is none.",
+        ),
+    ] = False,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="auto takes a GPU where there is one.")
     ] = "auto",
@@ -37,7 +44,9 @@ def audit(
     from dvfl.cli.auditing import AuditOrder, carry_out
     from dvfl.cli.interrupts import Interrupted, Interrupts
 
-    order = AuditOrder(run, out, tuple(defences or ["all"]), tuple(known or ()), alone, small, device, data_dir)
+    order = AuditOrder(
+        run, out, tuple(defences or ["all"]), tuple(known or ()), alone, small, device, data_dir, encoders
+    )
     with Interrupts():
         try:
             page = carry_out(order, quiet)

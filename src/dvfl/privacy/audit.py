@@ -29,7 +29,7 @@ from dvfl.privacy.attacks import (
 )
 from dvfl.privacy.cases import Case, Training, controls
 from dvfl.privacy.defences import Defence, chosen
-from dvfl.privacy.dp_cases import dp_recorded
+from dvfl.privacy.dp_cases import dp_recorded, keep_encoders
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
@@ -40,7 +40,7 @@ from dvfl.strategies.settings import AnySettings, Settings
 
 PARTS = "parts"
 _ABOUT = "about"
-_FORMAT = 3
+_FORMAT = 4
 # What a party saw of a trained federation ..
 _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
     "inversion": inversion.measure,
@@ -66,6 +66,7 @@ class Trained:
     scores: tuple[float, ...]  # test accuracy of each seed
     recording: Recording
     training: Training | None  # with what attackers do meanwhile beside it; None where it was trained before, alone
+    backdoor: Sequence[Measured] = ()  # where that was looked at already
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class Subject:
     make: Callable[[], Trained]
     epsilon: float | None = None  # of the encoders' training
     needs: str = ""  # a package without which it is left for another time ..
-    kept: Path | None = None  # .. unless this file has what is made with it
+    kept: Path | None = None  # .. unless this file has what is made with it ..
+    prepare: Callable[[], None] | None = None  # .. by this
 
     @property
     def name(self) -> str:
@@ -168,7 +170,8 @@ def subjects(
         else:
             kept = out / PARTS / f"{name}.encoders.safetensors"
             make = functools.cache(functools.partial(_private_encoders, case, defence.epsilon, kept))
-            made.append(Subject(strategy, name, defence.words, make, defence.epsilon, "opacus", kept))
+            prepare = functools.partial(keep_encoders, case, defence.epsilon, kept)
+            made.append(Subject(strategy, name, defence.words, make, defence.epsilon, "opacus", kept, prepare))
     return made
 
 
@@ -189,8 +192,8 @@ def _defended(undefended: Callable[[], Trained], defence: Defence, effort: Effor
 
 
 def _private_encoders(case: Case, epsilon: float, kept: Path) -> Trained:
-    scores, recording = dp_recorded(case, epsilon, kept)
-    return Trained(case, scores, recording, None)
+    found = dp_recorded(case, epsilon, kept)
+    return Trained(case, found.scores, found.recording, None, found.backdoor)
 
 
 def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Watcher) -> Finding:
@@ -209,8 +212,6 @@ def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Wat
         folder.write(subject.name, _ABOUT, known)
     figures, seconds = [], known.pop("seconds")
     for attack in (*_SEEN, *_ACTIVE):
-        if attack in _ACTIVE and subject.epsilon is not None:
-            continue  # its encoders are no networks of the simulation: they would be trained anew, row by row
         part = folder.read(subject.name, attack)
         if part is None:
             watcher.attack(attack)
@@ -240,7 +241,7 @@ def _attacked(subject: Subject, attack: str, effort: Effort) -> list[Measured]:
 
 def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) -> list[Measured]:
     if attack == "backdoor":
-        return backdoor.measure(made.case, effort, made.training)
+        return list(made.backdoor) or backdoor.measure(made.case, effort, made.training)
     if attack == "completion, active":
         return completion.measure_active(made.case, effort, made.recording, made.training)
     figures = _SEEN[attack](made.recording, effort)

@@ -12,31 +12,67 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.files import replacing, writing
 from dvfl.parties.randomness import bits
+from dvfl.privacy.attacks import backdoor
 from dvfl.privacy.cases import Case, recording_of
 from dvfl.privacy.dpsgd import DpAutoencoder, Layers, encodings_of
+from dvfl.privacy.measured import Measured
 from dvfl.privacy.recording import GuestRecording, Recording
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
 
 
-def dp_recorded(case: Case, epsilon: float, kept: Path) -> tuple[tuple[float, ...], Recording]:
-    """Test accuracy of each seed, and what was sent.
+@dataclass(frozen=True)
+class DpRecorded:
+    """What was found of all seeds."""
 
-    The encoders, which need opacus and a CPU's time, are kept in a file. Where that is there, all others can be trained
-    without opacus, and on a GPU.
-    """
-    every = _load(kept, case) if kept.is_file() else _learned(case, epsilon, kept)
-    scores, recordings = [], []
-    for seed, encoders in zip(case.seeds, every, strict=True):
-        assert isinstance(case.settings, Settings)
-        simulation = Dvfl(case.data, case.settings, [seed], device=case.device, encoders=encoders)
-        simulation.run()
+    scores: tuple[float, ...]  # test accuracy of each
+    recording: Recording
+    backdoor: list[Measured]
+
+
+def dp_recorded(case: Case, epsilon: float, kept: Path) -> DpRecorded:
+    """Trains and records. The encoders, which need opacus and a CPU's time, are kept in a file: where that is there,
+    all others can be trained without opacus, and on a GPU."""
+    keep_encoders(case, epsilon, kept)
+    poisoned, guest = backdoor.poisoned(case.data), backdoor.guest_of(case.data)
+    scores, recordings, outputs, turned = [], [], [], []
+    for seed, (encoders, of_poisoned) in zip(case.seeds, _load(kept, case), strict=True):
+        simulation = _trained(case, case.data, seed, encoders)
         scores += simulation.scores().tolist()
         recordings.append(recording_of(simulation, case.strategy))
-    return tuple(scores), _together(recordings)
+        outputs.append(backdoor.shown(simulation, case.data))
+        encoders[guest] = of_poisoned
+        turned.append(backdoor.shown(_trained(case, poisoned, seed, encoders), case.data))
+    figures = backdoor.figures(case.data, torch.cat(outputs), torch.cat(turned))
+    return DpRecorded(tuple(scores), _together(recordings), figures)
+
+
+def keep_encoders(case: Case, epsilon: float, kept: Path) -> None:
+    """Trains the encoders of all seeds' guests, and one more of the guest that poisons its rows, unless they are there.
+
+    That guest, too, trains by DP-SGD: its encoder is like the others', only its rows are not.
+    """
+    if kept.is_file():
+        return
+    widths = case.simulation().stack.latents  # type: ignore[attr-defined]
+    guest = backdoor.guest_of(case.data)
+    tables = [(str(number), number, one) for number, one in enumerate(case.data.guests)]
+    tables.append((_POISONED, guest, backdoor.poisoned(case.data).guests[guest]))
+    tensors, layers = {}, {}
+    for place, seed in enumerate(case.seeds):
+        for name, number, table in tables:
+            drawn = bits(seed, "dp encoder", number)
+            model = DpAutoencoder(latent=widths[number], epsilon=epsilon, unit=table.unit, seed=drawn).fit(table.train)
+            tensors[f"{place}.{name}"], layers[name] = model.parameters_, model.layers_
+    with writing(kept), replacing(kept) as temporary:
+        save_file(tensors, temporary, {"layers": json.dumps(layers)})
+
+
+_POISONED = "poisoned"
 
 
 @dataclass(frozen=True)
@@ -55,34 +91,29 @@ class KeptEncoder:
         return encodings_of(self.layers, self.parameters, x)
 
 
-def _learned(case: Case, epsilon: float, kept: Path) -> list[list[KeptEncoder]]:
-    """Encoders of each seed's guests, which are written to `kept` as well."""
-    widths = case.simulation().stack.latents  # type: ignore[attr-defined]
-    made = []
-    for seed in case.seeds:
-        own = []
-        for number, (width, guest) in enumerate(zip(widths, case.data.guests, strict=True)):
-            drawn = bits(seed, "dp encoder", number)
-            model = DpAutoencoder(latent=width, epsilon=epsilon, unit=guest.unit, seed=drawn).fit(guest.train)
-            own.append(KeptEncoder(model.layers_, model.parameters_))
-        made.append(own)
-    tensors = {f"{seed}.{n}": one.parameters for seed, own in enumerate(made) for n, one in enumerate(own)}
-    about = {"layers": json.dumps([one.layers for one in made[0]])}
-    with writing(kept), replacing(kept) as temporary:
-        save_file(tensors, temporary, about)
-    return made
+def _trained(case: Case, data: VerticalData, seed: int, encoders: Sequence[KeptEncoder]) -> Dvfl:
+    assert isinstance(case.settings, Settings)
+    simulation = Dvfl(data, case.settings, [seed], device=case.device, encoders=encoders)
+    simulation.run()
+    return simulation
 
 
-def _load(kept: Path, case: Case) -> list[list[KeptEncoder]]:
-    """Takes back what `_learned` wrote."""
+def _load(kept: Path, case: Case) -> list[tuple[list[KeptEncoder], KeptEncoder]]:
+    """Of each seed, all guests' encoders and that of poisoned rows."""
     try:
         with safe_open(kept, "np") as file:
-            layers = [(tuple(widths), tuple(steps)) for widths, steps in json.loads(file.metadata()["layers"])]
+            known = json.loads(file.metadata()["layers"])
+            layers = {name: (tuple(widths), tuple(steps)) for name, (widths, steps) in known.items()}
+
+            def encoder(place: int, name: str) -> KeptEncoder:
+                return KeptEncoder(layers[name], file.get_tensor(f"{place}.{name}"))
+
+            guests = range(len(case.data.guests))
             return [
-                [KeptEncoder(own, file.get_tensor(f"{seed}.{number}")) for number, own in enumerate(layers)]
-                for seed in range(len(case.seeds))
+                ([encoder(place, str(number)) for number in guests], encoder(place, _POISONED))
+                for place in range(len(case.seeds))
             ]
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+    except (SafetensorError, AttributeError, KeyError, ValueError, TypeError) as error:
         raise UserError(f"{kept}: cannot be read ({error}); without the file its encoders are trained anew") from error
 
 

@@ -62,7 +62,8 @@ class Dvfl:
     ) -> None:
         self.variants = variants(settings, len(seeds), _without_owner_rates)
         settings = self.variants[0]
-        self.tables = ReplicaData(data, len(seeds))
+        self.device = torch.device(device)
+        self.tables = ReplicaData(data, len(seeds), self.device)
         self.data = data = self.tables.first
         for one in self.tables.distinct():
             _check(one, settings)
@@ -70,7 +71,6 @@ class Dvfl:
         self.faults = per_replica(faults, len(self.seeds))
         names = [guest.name for guest in data.guests]
         self.known_faults = resolved(self.faults, names, self.host_names)
-        self.device = torch.device(device)
         self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, self.tables))
         self.watch = Stopwatch(self.device)
         if self.device.type == "cpu":
@@ -165,8 +165,9 @@ class Dvfl:
             WrongEncodings("owner", self.known_faults, [names[i] for i in group.members], group.latent, self.device)
             for group in self.stack.groups
         ]
-        clean, present, spoiled = self.rows.tables, self.rows.present, wrong if any(wrong) else None
-        s, rows, width = self.settings, self.rows.count, sum(self.stack.owner_widths)
+        labelled, spoiled = self.rows, wrong if any(wrong) else None
+        clean, present, rows = labelled.tables, labelled.present, labelled.count
+        s, width = self.settings, sum(self.stack.owner_widths)
         if not (s.copies or s.partial):
             return self.stack.encode(clean, spoiled, present, Origin("train"))
         made = LabelledCopies(self.data, s.copies, self.seeds, self.device, rows)

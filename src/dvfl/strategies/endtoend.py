@@ -86,7 +86,8 @@ class EndToEnd:
     ) -> None:
         self._variants = variants(settings, len(seeds), _without_rates)
         settings = self._variants[0]
-        self._replica_data = ReplicaData(_aligned(data), len(seeds))
+        self.device, self.algorithm = torch.device(device), algorithm
+        self._replica_data = ReplicaData(_aligned(data), len(seeds), self.device)
         self.data = data = self._replica_data.first
         for one in self._replica_data.distinct():
             for variant in dict.fromkeys(self._variants):
@@ -102,7 +103,6 @@ class EndToEnd:
         for fault in self.faults:
             if fault.lateness is not None or fault.corruption is not None:
                 raise UserError(f"--faults {fault.texts[-1]}: only dvfl defines what late or wrong messages do")
-        self.device, self.algorithm = torch.device(device), algorithm
         if self.device.type == "cpu":
             keep_freed_memory()
         self.model = SplitModel(

@@ -23,13 +23,16 @@ def with_common_labels(given: GivenData) -> GivenData:
 
 
 class ReplicaData:
-    """Tables and labels as tensors: (rows, ..) where all replicas share them, (replicas, rows, ..) where not."""
+    """Tables and labels as tensors: (rows, ..) where all replicas share them, (replicas, rows, ..) where not.
 
-    def __init__(self, given: GivenData, replicas: int) -> None:
+    Where replicas have their own, tables are put together on the `device`: most replicas share theirs with some others.
+    """
+
+    def __init__(self, given: GivenData, replicas: int, device: torch.device | str = "cpu") -> None:
         each = (given,) * replicas if isinstance(given, VerticalData) else tuple(given)
         if len(each) != replicas:
             raise ValueError(f"data for {len(each)} replicas; {replicas} is right")
-        self.first = each[0]
+        self.first, self._device = each[0], torch.device(device)
         self._each = each[:1] if all(one is each[0] for one in each) else each
         for one in self._each:
             _check_rows(one)
@@ -76,7 +79,17 @@ class ReplicaData:
         return self._joined([one.y_test for one in self._each])
 
     def _tables(self, each: Sequence[Sequence[NDArray[np.float32]]]) -> list[Tensor]:
-        return [torch.from_numpy(self._joined(guest)) for guest in zip(*each, strict=True)]
+        return [self._table(guest) for guest in zip(*each, strict=True)]
+
+    def _table(self, each: Sequence[NDArray[np.float32]]) -> Tensor:
+        """One guest's, of each replica; a table that several replicas have moves to the device once."""
+        if self.shared:
+            return torch.from_numpy(np.ascontiguousarray(each[0]))
+        moved: dict[int, Tensor] = {}
+        for own in each:
+            if id(own) not in moved:
+                moved[id(own)] = torch.from_numpy(np.ascontiguousarray(own)).to(self._device)
+        return torch.stack([moved[id(own)] for own in each])
 
     def _present(self, each: Sequence[NDArray[np.bool_] | None]) -> Tensor | None:
         known = [mask.T for mask in each if mask is not None]

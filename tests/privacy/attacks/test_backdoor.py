@@ -32,7 +32,7 @@ def few_epochs(data: VerticalData, strategy: str) -> AnySettings:
 def test_many_poisoned_rows_open_a_backdoor(
     digits: VerticalData, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backdoor, "_POISONED", 0.06)
+    monkeypatch.setattr(backdoor, "_SHARE", 0.06)
     case = Case(strategy, digits, few_epochs(digits, strategy), (0, 1), torch.device("cpu"))
     attacked, without = backdoor.measure(case, SMALL)
     assert (attacked.control, without.control) == ("", "nothing seen")
@@ -55,9 +55,9 @@ def test_a_trigger_is_in_chosen_rows_and_all_tests_of_one_guest(digits: Vertical
 def test_poisoned_rows_are_of_the_target_class_and_no_more_than_it_has(
     digits: VerticalData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(backdoor._poisoned(digits)) == round(0.01 * digits.rows)
-    monkeypatch.setattr(backdoor, "_POISONED", 0.9)
-    rows = backdoor._poisoned(digits)
+    assert len(backdoor._rows(digits)) == round(0.01 * digits.rows)
+    monkeypatch.setattr(backdoor, "_SHARE", 0.9)
+    rows = backdoor._rows(digits)
     assert sorted(rows) == np.flatnonzero(digits.y_train == 0).tolist()
 
 

@@ -18,43 +18,65 @@ from dvfl.parties.randomness import numpy_generator
 from dvfl.privacy.cases import Case, Training, Variation, encodings
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
+from dvfl.strategies.simulation import Simulation
 
-_POISONED = 0.01  # of the training rows
+_SHARE = 0.01  # of the training rows
 _TARGET = 0  # class number
 _NAME = "poisoned rows"
 
 
 def variations(case: Case) -> dict[str, Variation]:
     """What the guest makes of the training."""
-    data = case.data
-    if data.classes is None or data.labelled is not None:
-        raise UserError(f"{data.name}: a backdoor needs classes, and label i in row i of every guest")
-    return {_NAME: Variation(data=triggered(data, _guest(data), _poisoned(data)))}
+    return {_NAME: Variation(data=poisoned(case.data))}
 
 
 def measure(case: Case, effort: Effort, training: Training | None = None) -> list[Measured]:
-    """The share of test rows of other classes that are taken for the target class with the trigger in them.
+    """`figures` of a case that is trained here, unless `training` has it with its `variations` beside it.
 
-    Beside it the same share of a federation that was trained without poisoned rows. `training`: the case with
-    `variations` beside it, where it was trained before. `effort` has no say: both are trained as the case is.
+    `effort` has no say: both are trained as the case is.
     """
     training = training or case.trained(variations(case))
-    data, rows = case.data, _poisoned(case.data)
-    shown = triggered(data, _guest(data), rows).guests
-    outputs = encodings(training.simulation, [torch.from_numpy(one.test).to(case.device) for one in shown])[1]
-    turned = Measured(
+    outputs = shown(training.simulation, case.data)
+    return figures(case.data, outputs[training.case], outputs[training.variation(_NAME)])
+
+
+def figures(data: VerticalData, outputs: Tensor, turned: Tensor) -> list[Measured]:
+    """The share of test rows of other classes that are taken for the target class with the trigger in them.
+
+    Beside it the same share of a federation that was trained without poisoned rows. Both are given by what they say,
+    `turned` and `outputs` (replicas, test rows, classes), of rows with the trigger.
+    """
+    found = Measured(
         "backdoor",
         "trigger",
         "a guest",
         "nothing",
-        len(rows),
+        len(_rows(data)),
         "classes",
         "predictions of one class",
         "share of rows",
-        _success(data, outputs[training.variation(_NAME)]),
+        _success(data, turned),
     )
-    none = replace(turned, way="trigger, no poisoned rows", known=0, known_of="nothing", control="nothing seen")
-    return [turned, replace(none, values=_success(data, outputs[training.case]))]
+    none = replace(found, way="trigger, no poisoned rows", known=0, known_of="nothing", control="nothing seen")
+    return [found, replace(none, values=_success(data, outputs))]
+
+
+def shown(simulation: Simulation, data: VerticalData) -> Tensor:
+    """What a trained federation says of all test rows with the trigger in them: (replicas, test rows, classes)."""
+    tables = [torch.from_numpy(one.test).to(simulation.device) for one in poisoned(data).guests]
+    return encodings(simulation, tables)[1]
+
+
+def poisoned(data: VerticalData) -> VerticalData:
+    """The data with the trigger in some training rows of the target class, and in all test rows."""
+    if data.classes is None or data.labelled is not None:
+        raise UserError(f"{data.name}: a backdoor needs classes, and label i in row i of every guest")
+    return triggered(data, guest_of(data), _rows(data))
+
+
+def guest_of(data: VerticalData) -> int:
+    """The number of the guest that attacks: it has most columns."""
+    return int(np.argmax([one.columns for one in data.guests]))
 
 
 def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> VerticalData:
@@ -67,17 +89,12 @@ def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> Vertic
     return replace(data, guests=(*data.guests[:guest], changed, *data.guests[guest + 1 :]))
 
 
-def _guest(data: VerticalData) -> int:
-    """The number of the guest that has most columns."""
-    return int(np.argmax([one.columns for one in data.guests]))
-
-
-def _poisoned(data: VerticalData) -> NDArray[np.int64]:
+def _rows(data: VerticalData) -> NDArray[np.int64]:
     """Numbers of rows of the target class, drawn once for all seeds."""
     own = np.flatnonzero(data.y_train == _TARGET)
     if len(own) == 0:
         raise UserError(f"{data.name}: no training row of class {_TARGET}; a backdoor needs some")
-    count = min(max(1, round(_POISONED * data.rows)), len(own))
+    count = min(max(1, round(_SHARE * data.rows)), len(own))
     return numpy_generator(0, "backdoor", data.name).permutation(own)[:count]
 
 
