@@ -161,13 +161,20 @@ def test_a_shield_changes_what_leaves_guests_and_is_refused_where_it_means_nothi
 
 
 @pytest.mark.parametrize("strategy", ["vfb2", "fedvs"])
-def test_what_hosts_see_sums_of_alone_is_not_recorded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], strategy: str
-) -> None:
-    out = tmp_path / "run"
-    assert main(["train", "--quiet", "--strategy", strategy, "--rows", "300", "--record", "--out", str(out)]) == 2
-    assert "sums alone cannot be audited" in capsys.readouterr().err
-    assert not out.exists()
+def test_sums_of_encodings_are_audited_and_their_gradients_tell_labels(tmp_path: Path, strategy: str) -> None:
+    path, out = tmp_path / "run", tmp_path / "audit"
+    words = ["--strategy", strategy, "--epochs", "8", "--rows", "400", "--record", "--out", str(path)]
+    assert main(["train", "--quiet", *words]) == 0
+    assert main(["audit", str(path), "--out", str(out), *ALONE, "--defence", "gradient-sign"]) == 0
+    plain, signs = json.loads((out / "audit.json").read_text())["findings"]
+    assert (plain["strategy"], signs["defence"]) == (strategy, "gradient-sign")
+    saw = {one["saw"] for one in plain["figures"] if one["attack"] == "inversion" and one["way"] == "ridge"}
+    assert saw == {"sums of all guests' encodings"}
+    for finding in (plain, signs):
+        feedback = [one for one in finding["figures"] if one["attack"] == "gradient_labels"]
+        assert feedback and all(one["channel"] for one in feedback)
+        assert max(sum(one["values"]) for one in feedback) > 0.7
+        assert {one["attack"] for one in finding["figures"]} >= {"completion", "backdoor", "membership"}
 
 
 def test_fedonce_is_audited_and_has_no_defence_of_pushes(tmp_path: Path) -> None:

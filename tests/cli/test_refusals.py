@@ -255,13 +255,5 @@ def test_parties_that_cannot_be_hidden(given: tuple[str, ...], named: str, refus
     assert named in refusal(*given)
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        (("--gradient-noise", "1"), "--gradient-noise does not go with --strategy dvfl"),
-        (("--strategy", "fedvs", "--gradient-noise", "1"), "gradient_noise 1.0 does not go with fedvs"),
-        (("--strategy", "fedvs", "--gradient-defence", "sign"), "gradient_defence and inflated do not go with fedvs"),
-    ],
-)
-def test_gradients_that_nobody_defends(given: tuple[str, ...], named: str, refusal: Refusal) -> None:
-    assert named in refusal(*given)
+def test_gradients_that_nobody_defends(refusal: Refusal) -> None:
+    assert "--gradient-noise does not go with --strategy dvfl" in refusal("--gradient-noise", "1")

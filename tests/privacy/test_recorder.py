@@ -83,6 +83,16 @@ def test_a_recording_is_the_same_after_a_while_on_disk(noise: float, tmp_path: P
         assert (one.earlier is None) == (other.earlier is None)
 
 
+def test_gradients_are_kept_however_small_they_are(tmp_path: Path) -> None:
+    settings = replace(preset("tuned", DATA, "splitnn-wait"), epochs=2)
+    _, seen = recorded(Case("splitnn-wait", DATA, settings, (0,), torch.device("cpu")))
+    small = replace(seen, guests=tuple(replace(one, gradients=one.gradients * 1e-7) for one in seen.guests))
+    save_recording(small, tmp_path)
+    for one, other in zip(load_recording(tmp_path, torch.device("cpu")).guests, small.guests, strict=True):
+        assert one.gradients is not None and other.gradients is not None
+        assert one.gradients.abs().max() > 0 and torch.equal(one.gradients, other.gradients)
+
+
 def test_a_guest_completes_its_encoder_as_it_has_it_and_not_as_it_sends() -> None:
     """Noise that drowns what leaves a guest does not keep the guest itself from anything."""
     effort = replace(SMALL, labels=(10,), steps=100)

@@ -287,3 +287,31 @@ def test_on_a_gpu_it_learns_what_it_learns_on_the_cpu(
         results = clients.answer(clients.share_weights(0), clients.held(rows.to(simulation.device)))
         sums.append(simulation.server.decode(results, simulation._decoding).cpu())
     assert torch.equal(*sums)
+
+
+# What an audit looks at.
+
+
+def test_sums_of_any_tables_are_those_that_the_server_decodes(digits: VerticalData) -> None:
+    simulation = trained(digits)
+    tables = [torch.from_numpy(guest.test) for guest in digits.guests]
+    torch.testing.assert_close(simulation.predict(simulation.sums(tables)), simulation.outputs())
+    own = simulation.model.encode(simulation.rounded(tables))
+    torch.testing.assert_close(
+        simulation.sums(tables), sum(own[1:], own[0]), rtol=0.0, atol=0.02
+    )  # weights are rounded
+    rows = torch.arange(20)
+    trained_on = [torch.from_numpy(guest.train[:20]) for guest in digits.guests]
+    torch.testing.assert_close(simulation.read(rows, 0), simulation.sums(trained_on))
+
+
+def test_defended_gradients_and_a_guest_that_learns_faster_change_what_is_learned(digits: VerticalData) -> None:
+    plain = trained(digits)
+    for change in ({"gradient_noise": 1.0}, {"gradient_defence": "sign"}):
+        (encoders, _), (usual, _) = (learned(one) for one in (trained(digits, replace(SETTINGS, **change)), plain))
+        assert not torch.equal(encoders, usual)
+    one_round = replace(SETTINGS, epochs=1, batch=600, guest_rule=Sgd(1e-2), inflated=1, inflation=3.0)
+    start = FedVS(digits, one_round, (5,)).model.groups[0].learner.parameters.clone()
+    faster = trained(digits, one_round).model.groups[0].learner.parameters - start
+    usual = trained(digits, replace(one_round, inflated=None)).model.groups[0].learner.parameters - start
+    torch.testing.assert_close(faster, usual * torch.tensor([1.0, 3.0, 1.0, 1.0])[:, None], rtol=1e-3, atol=1e-6)

@@ -27,7 +27,7 @@ from dvfl.privacy.attacks import (
     predictions,
     probing,
 )
-from dvfl.privacy.cases import Case, Training, controls
+from dvfl.privacy.cases import SUMMED, Case, Training, controls
 from dvfl.privacy.defences import Defence, chosen
 from dvfl.privacy.dp_cases import dp_recorded, keep_encoders
 from dvfl.privacy.findings import UNDEFENDED, Finding
@@ -254,7 +254,12 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
     if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]
+    if made.case.strategy in SUMMED:
+        figures = [replace(one, saw=one.saw.replace("encodings of one guest", _SUMS)) for one in figures]
     return figures
+
+
+_SUMS = "sums of all guests' encodings"
 
 
 def _released(settings: AnySettings) -> dict[str, Any]:

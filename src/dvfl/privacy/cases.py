@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from dvfl.strategies.fedvs import FedVS
 from dvfl.strategies.settings import AnySettings
 from dvfl.strategies.simulation import Simulation
 
+SUMMED = ("vfb2", "fedvs")  # strategies whose host sees guests' encodings in a sum alone
 POOL, VICTIMS, TESTS = 12_000, 2_000, 5_000  # rows that are recorded, at most
 
 
@@ -93,8 +93,6 @@ class Training:
 
 def check_recordable(simulation: Simulation) -> None:
     """Refuses what no audit could be made of, before it is trained."""
-    if not isinstance(simulation, Dvfl) and (not is_split(simulation) or simulation.model.summed):
-        raise UserError("--record: a host that sees sums alone cannot be audited; dvfl, fedonce, splitnn and vafl can")
     if simulation.data.classes is None:
         raise UserError("--record: the labels are numbers; an audit needs classes")
     rows_of(simulation.data)
@@ -138,7 +136,11 @@ def recording_of(
 
 
 def _own(simulation: Simulation, tables: Sequence[Tensor]) -> Sequence[Tensor | None]:
-    """Encodings before they leave, where something is done to them."""
+    """Encodings before they leave, where something is done to them or nobody sees them but in a sum."""
+    if isinstance(simulation, FedVS):
+        return simulation.model.encode(simulation.rounded(tables))
+    if isinstance(simulation, EndToEnd) and simulation.model.summed:
+        return simulation.model.encode(tables)
     if not isinstance(simulation, Dvfl) or not simulation.settings.alters:
         return [None] * len(tables)
     with simulation.stack.suited(len(tables[0])):
@@ -159,8 +161,9 @@ def _before(earlier: Tensor, z: Sequence[Tensor]) -> list[Tensor]:
 def encodings(
     simulation: Simulation, tables: list[Tensor], origins: Sequence[Origin] = (Origin("audit"),)
 ) -> tuple[list[Tensor], Tensor]:
-    """What each guest sends of its table (replicas, rows, latent), and the outputs for all of them.
+    """What is seen of each guest's table (replicas, rows, latent), and the outputs for all of them.
 
+    That is what the guest sends; of guests whose encodings reach the host as a sum, that sum.
     `origins` say which rows these are, one after the other: those that were trained on come with the same noise.
     """
     if isinstance(simulation, Dvfl):
@@ -172,15 +175,14 @@ def encodings(
         joint = torch.cat(sent, 1)
         parts: list[Tensor] = list(joint.split(stack.latents, 2))
         return parts, stack.predict(stack.encode_hosts(joint))
-    if is_split(simulation):
+    if isinstance(simulation, FedVS):
+        total = simulation.sums(tables)
+        return [total] * len(tables), simulation.predict(total)
+    if isinstance(simulation, EndToEnd):
         model = simulation.model
-        return model.encode(tables), model.predict(tables)
-    raise UserError("only dvfl, fedonce and split networks can be audited")
-
-
-def is_split(simulation: Simulation) -> TypeGuard[EndToEnd]:
-    """Whether guests send encodings and are sent gradients; those of FedVS send shares of a sum."""
-    return isinstance(simulation, EndToEnd) and not isinstance(simulation, FedVS)
+        each, outputs = model.encode(tables), model.predict(tables)
+        return [sum(each[1:], each[0])] * len(each) if model.summed else each, outputs
+    raise UserError("only dvfl, fedonce and strategies that train end to end can be audited")
 
 
 def controls(case: Case, recording: Recording) -> dict[Control, Recording]:

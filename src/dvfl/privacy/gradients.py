@@ -24,8 +24,7 @@ def sent_back(simulation: EndToEnd, rows: Tensor) -> list[Tensor]:
     with suited(simulation.device, batch * max(learner.parameters.numel() for learner in model.learners)):
         for number, own in enumerate(full.view(rounds, batch)):
             t, each = number % simulation.rows.iterations, own.expand(len(simulation.seeds), -1)
-            inputs = [simulation.inputs(group, each, t, everyone) for group in range(len(model.groups))]
-            x = model.aggregate([part.encode(group, own) for group, own in enumerate(inputs)])
+            x = simulation.read(own, t)
             _, dx = part.learn(x, simulation.rows.labels_of(each), simulation.keep(t, everyone))
             sent.append(dx if simulation.defence is None else simulation.defence.sent(dx, t, everyone))
     joint = torch.cat(sent, 1)[:, : len(rows)]

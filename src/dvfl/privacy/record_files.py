@@ -17,14 +17,14 @@ _PARTS = ("z", "gradients", "own", "earlier")
 
 
 def save_recording(recording: Recording, folder: Path) -> None:
-    """Writes it into a run's folder; what was sent is kept in half precision."""
+    """Writes it into a run's folder; encodings in half precision, gradients, which may be tiny, as they are."""
     tensors: dict[str, Tensor] = {"y": recording.y, "outputs": recording.outputs}
     for number, guest in enumerate(recording.guests):
         tensors[f"{number}.x"] = guest.x
         for part in _PARTS:
             values = getattr(guest, part)
             if values is not None:
-                tensors[f"{number}.{part}"] = values.half()
+                tensors[f"{number}.{part}"] = values if part == "gradients" else values.half()
     rows = recording.rows
     about = {
         "strategy": recording.strategy,

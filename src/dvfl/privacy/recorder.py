@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.release import Origin
-from dvfl.privacy.cases import Case, Training, Variation, is_split, recording_of, rows_of
+from dvfl.privacy.cases import Case, Training, Variation, recording_of, rows_of
 from dvfl.privacy.gradients import sent_back
 from dvfl.privacy.recording import Recording
 from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
 
@@ -35,7 +36,7 @@ class Recorder:
 
     def look(self, simulation: Simulation) -> None:
         """After an epoch."""
-        if is_split(simulation) and (not self._back or simulation.finished):
+        if isinstance(simulation, EndToEnd) and (not self._back or simulation.finished):
             rows = torch.from_numpy(rows_of(simulation.data)[1]).to(simulation.device)
             self._back.append([one[self._replicas] for one in sent_back(simulation, rows)])
         if isinstance(simulation, Dvfl) and simulation.guests.epoch > self._epoch:

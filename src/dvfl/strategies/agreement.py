@@ -102,12 +102,9 @@ def agree(s: FedVSSettings, guests: int) -> Agreement:
     for name, why in (
         ("retries", "results are asked for once"),
         ("guest_noise", "columns are shared once, as they are"),
-        ("gradient_noise", "everyone is sent the gradient of the sum as it is"),
     ):
         if getattr(s, name):
             raise UserError(f"{name} {getattr(s, name)} does not go with fedvs: {why}; 0 is right")
-    if s.gradient_defence != "none" or s.inflated is not None:
-        raise UserError("gradient_defence and inflated do not go with fedvs; none of them is right")
     made = _completed(s, guests)
     if made is not None:
         return made

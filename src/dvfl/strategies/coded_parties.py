@@ -112,9 +112,7 @@ class Clients:
             tape = group.net.forward(learner.parameters, own.take(rows, group.elements(self._replicas)))
             each = dy[:, None].expand(-1, members, -1, -1).flatten(0, 1)
             group.net.backward(learner.parameters, tape, each, learner.gradient, to_input=False)
-            one = not isinstance(rate, Tensor) or rate.numel() == 1
-            rates = rate if one else torch.as_tensor(rate).repeat_interleave(members)
-            learner.update(rates, None if told is None else group.of(told).flatten())
+            learner.update(group.rates(rate), None if told is None else group.of(told).flatten())
 
 
 class Server:

@@ -314,6 +314,13 @@ class EndToEnd:
         element = torch.arange(elements.start, elements.stop, device=self.device)
         return x * self._noise[number].at(t, element // len(group.members), element % len(group.members))
 
+    def read(self, rows: Tensor, t: Round) -> Tensor:
+        """What heads read in round `t` of training rows (batch,), the same for all: (replicas, batch, inputs)."""
+        everyone = slice(0, len(self.seeds))
+        part, each = self.model.part(everyone), rows.expand(len(self.seeds), -1)
+        inputs = [self.inputs(number, each, t, everyone) for number in range(len(self.model.groups))]
+        return self.model.aggregate([part.encode(number, own) for number, own in enumerate(inputs)])
+
     def keep(self, t: Round, replicas: slice) -> Tensor | None:
         """The factors of dropout in round `t`, for what the head reads; None where there is none."""
         keep = None if self._dropout is None else self._dropout.at(t, replicas)

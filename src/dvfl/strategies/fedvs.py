@@ -127,7 +127,29 @@ class FedVS(EndToEnd):
         if guests is not None:
             raise ValueError("fedvs decodes the sum of all guests; without one there is nothing to predict from")
         with suited(self.device, self.rows.batch * max(learner.parameters.numel() for learner in self.model.learners)):
-            return self.server.predict(self._sums()) * self.model.target_spread + self.model.target_centre
+            return self.predict(self._sums([[guest.test for guest in one.guests] for one in self._each]))
+
+    def predict(self, sums: Tensor) -> Tensor:
+        """What the server makes of sums (replicas, rows, latent): (replicas, rows, outputs)."""
+        return self.server.predict(sums) * self.model.target_spread + self.model.target_centre
+
+    def sums(self, tables: Sequence[Tensor]) -> Tensor:
+        """What the server decodes of aligned tables, (rows, columns) a guest: (replicas, rows, latent)."""
+        own = [table.cpu().numpy() for table in tables]
+        return self._sums([own] * len(self._each))
+
+    def rounded(self, tables: Sequence[Tensor]) -> list[Tensor]:
+        """Aligned tables as guests' networks read them: (replicas, rows, columns), or (rows, columns) for all alike."""
+        made = []
+        for guest, table in enumerate(tables):
+            own = self.agreement.columns(table.cpu())
+            each = [coding.rounded(own, guest) for coding in self._own_codings]
+            made.append(torch.stack(each) if len(each) > 1 else each[0])
+        return made
+
+    def read(self, rows: Tensor, t: Round) -> Tensor:
+        numbers = rows.cpu().numpy()
+        return self._sums([[guest.train[numbers] for guest in one.guests] for one in self._each])
 
     def flows(self) -> list[Flow]:
         """Shares of columns once; in every round shares of weights, a result, and a gradient back."""
@@ -159,15 +181,16 @@ class FedVS(EndToEnd):
             scores.append(self.server.score(sums, self.rows.followed(rows)) * rows.shape[1])
         return torch.stack(scores).sum(0) / coded_rows.shape[1]
 
-    def _sums(self) -> Tensor:
-        """The decoded sums of the guests' outputs for the test rows: (replicas, test rows, latent)."""
-        rows, replicas = len(self.data.y_test), len(self.seeds)
+    def _sums(self, tables: Sequence[Sequence[NDArray[np.float32]]]) -> Tensor:
+        """The decoded sums of the guests' outputs for tables of each of the data: (replicas, rows, latent)."""
+        rows, replicas = len(tables[0][0]), len(self.seeds)
         filled = -(-rows // self.segments) * self.segments  # rows of zeros complete the last segment
         shares = []
         for group in self.model.groups:
             each = []
             for guest in group.members:
-                each.append(torch.stack([self._test_shares(guest, one, filled) for one in range(len(self._each))]))
+                own = [self._shares(guest, number, one[guest], filled) for number, one in enumerate(tables)]
+                each.append(torch.stack(own))
             shares.append(torch.stack(each, 2).flatten(1, 2))  # (data, clients x members, coded rows, columns)
         weights = self.clients.share_weights(-1 - self.settings.epochs)
         sums = []
@@ -184,9 +207,9 @@ class FedVS(EndToEnd):
         tables = [replace(guest, train=own[number].numpy()) for guest, own in zip(one.guests, rounded, strict=True)]
         return replace(one, guests=tuple(tables))
 
-    def _test_shares(self, guest: int, number: int, filled: int) -> Tensor:
-        """Every client's share of a guest's test rows: (clients, coded rows, columns)."""
-        own = self.agreement.columns(torch.from_numpy(self._each[number].guests[guest].test))
+    def _shares(self, guest: int, number: int, table: NDArray[np.float32], filled: int) -> Tensor:
+        """Every client's share of a guest's rows that it was not trained with: (clients, coded rows, columns)."""
+        own = self.agreement.columns(torch.from_numpy(table))
         own = torch.nn.functional.pad(self._own_codings[number].rounded(own, guest), (0, 0, 0, filled - len(own)))
         return shared(self.coding, own, bits(self.seeds[number], "test columns", guest), self.device)
 
@@ -268,6 +291,7 @@ class CodedRounds:
                 learn, told = both(feed.at("learn", t)[replicas], learn), both(feed.at("told", t)[replicas], told)
             sums = server.decode(results, decoding)
             loss, dx = server.learn(sums, rows[replicas], run.keep(t, replicas))
+            dx = dx if run.defence is None else run.defence.sent(dx, t, replicas)
             server.update(run.rate("host rate", t, replicas), learn)
             clients.learn(rows, dx, run.rate("guest rate", t, replicas), told)
             return loss if learn is None else loss * learn

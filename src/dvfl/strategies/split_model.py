@@ -40,6 +40,14 @@ class EncoderGroup:
         """Where some replicas lie in the stack."""
         return slice(replicas.start * len(self.members), replicas.stop * len(self.members))
 
+    def rates(self, rate: Rate) -> Rate:
+        """The members' own, from one for all replicas or one each."""
+        if self.pace is not None:
+            return (self.pace * (rate.view(-1, 1) if isinstance(rate, Tensor) else rate)).flatten()
+        if isinstance(rate, Tensor) and rate.numel() > 1:
+            return rate.repeat_interleave(len(self.members))
+        return rate
+
     def part(self, replicas: slice) -> "EncoderGroup":
         """Those of some replicas, in the same memory."""
         pace = None if self.pace is None else self.pace[replicas]
@@ -210,11 +218,7 @@ class SplitPart:
         group = self.groups[number]
         learner = group.learner
         group.net.backward(learner.parameters, self._tapes[number], dy.flatten(0, 1), learner.gradient, to_input=False)
-        if group.pace is not None:
-            rate = (group.pace * (rate.view(-1, 1) if isinstance(rate, Tensor) else rate)).flatten()
-        elif isinstance(rate, Tensor) and rate.numel() > 1:
-            rate = rate.repeat_interleave(len(group.members))
-        learner.update(rate, None if alive is None else alive.flatten())
+        learner.update(group.rates(rate), None if alive is None else alive.flatten())
 
 
 def paces(variants: Sequence[SplitSettings], guests: int) -> Tensor | None:
