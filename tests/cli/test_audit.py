@@ -39,6 +39,11 @@ def test_an_audit_writes_figures_pages_and_plots_and_goes_on_where_it_was(
         assert feedback and not any(one["channel"] for one in feedback)
     controls = {one["control"] for one in made["findings"][0]["figures"] if one["attack"] == "inversion"}
     assert controls == {"", "raw features", "random encoder"}
+    repeated, sent_once = (
+        {one["attack"] for one in finding["figures"] if one["way"].endswith("earlier releases too")}
+        for finding in made["findings"]
+    )
+    assert repeated == {"inversion", "probing"} and not sent_once
     page = (out / "audit.html").read_text()
     assert "a host" in page and "<svg" in page and "http" not in page.replace("http://www.w3.org", "")
     assert "five or more are right" in page  # two seeds are not enough to quote

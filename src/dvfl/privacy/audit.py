@@ -54,6 +54,8 @@ _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
 }
 # .. which of those are measured on raw columns and untrained encoders as well ..
 _CONTROLLED = ("inversion", "probing", "completion")
+# .. which gain from a row's earlier encodings too, and what is then seen ..
+_REPEATED = {"inversion": "all encodings of one guest", "probing": "all encodings of all guests"}
 # .. and what an attacker does while it trains.
 _ACTIVE = ("completion, active", "backdoor")
 
@@ -246,11 +248,9 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
         return completion.measure_active(made.case, effort, made.recording, made.training)
     figures = _SEEN[attack](made.recording, effort)
     every = made.recording.with_earlier()
-    if every is not None and attack == "inversion":
-        again = _SEEN[attack](every, effort)
-        figures += [
-            replace(one, way=f"{one.way}, earlier releases too", saw="all encodings of one guest") for one in again
-        ]
+    if every is not None and attack in _REPEATED:
+        again = [one for one in _SEEN[attack](every, effort) if not one.control]
+        figures += [replace(one, way=f"{one.way}, earlier releases too", saw=_REPEATED[attack]) for one in again]
     if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]
