@@ -135,6 +135,14 @@ def test_a_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "neither a run folder" in refused(capsys, str(tmp_path), "--out", "audit")
 
 
+@pytest.mark.parametrize("words", [("--defence", "narrow"), ("--alone",), ("--dp-encoders",)])
+def test_what_is_for_runs_is_refused_of_a_party(
+    tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "party.toml").write_text("")
+    assert f"{words[0]} is for runs" in refused(capsys, str(tmp_path), "--out", "audit", *words)
+
+
 def test_a_folder_that_was_begun_otherwise_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (str(run), "--out", "audit", "--alone", "--small", "--quiet", "--defence", "none")
     assert main(["audit", *words, "--known", "10"]) == 0

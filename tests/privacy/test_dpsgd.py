@@ -1,5 +1,6 @@
 """DP-SGD for encoders: what it promises is what it does, and a federation takes it as any other encoder."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -37,26 +38,57 @@ def test_it_has_the_epsilon_it_was_asked_for_and_a_delta_by_its_rows(table: NDAr
 def test_rows_take_part_by_chance_and_steps_clip_and_add_the_noise_that_was_counted(
     table: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken: list[int] = []
+    taken: list[torch.Tensor] = []
     given: list[dict[str, Any]] = []
+    modules: list[Any] = []
 
-    class Watched(opacus.optimizers.DPOptimizer):  # type: ignore[misc, name-defined]
+    class Module(opacus.grad_sample.GradSampleModuleFastGradientClipping):  # type: ignore[misc, name-defined]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            modules.append(self)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            taken.append(x)
+            return super().forward(x)
+
+    class Watched(opacus.optimizers.DPOptimizerFastGradientClipping):  # type: ignore[misc, name-defined]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             given.append(kwargs)
             super().__init__(*args, **kwargs)
 
-        def clip_and_accumulate(self) -> None:
-            taken.append(len(self.grad_samples[0]))
-            super().clip_and_accumulate()
+        def accumulate(self) -> None:
+            super().accumulate()
             summed = torch.cat([p.summed_grad.flatten() for p in self.params])
-            assert summed.norm() <= taken[-1] * self.max_grad_norm * (1 + 1e-4)
+            assert summed.norm() <= len(taken[-1]) * self.max_grad_norm * (1 + 1e-4)
+            if len(taken) == 1:
+                torch.testing.assert_close(summed, one_by_one(modules[0]._module, self.params, taken[0], 1e-3))
 
-    monkeypatch.setattr(opacus.optimizers, "DPOptimizer", Watched)
+    monkeypatch.setattr(opacus.grad_sample, "GradSampleModuleFastGradientClipping", Module)
+    monkeypatch.setattr(opacus.optimizers, "DPOptimizerFastGradientClipping", Watched)
     model = DpAutoencoder(seed=4, epsilon=3.0, steps=60, batch=100, bound=1e-3).fit(table)
     assert len(taken) == 60
     assert (given[0]["noise_multiplier"], given[0]["max_grad_norm"]) == (model.noise_, 1e-3)
     assert model.epsilon_ == epsilon_of_training(100 / len(table), model.noise_, 60, model.delta_)
-    assert abs(np.mean(taken) - 100) < 5 and 6 < np.std(taken) < 14  # binomial: 9.6
+    counts = [len(rows) for rows in taken]
+    assert abs(np.mean(counts) - 100) < 5 and 6 < np.std(counts) < 14  # binomial: 9.6
+
+
+def one_by_one(
+    module: torch.nn.Module, params: list[torch.nn.Parameter], x: torch.Tensor, bound: float
+) -> torch.Tensor:
+    """The sum of rows' gradients, each by itself and scaled down to the bound."""
+    plain = [torch.nn.Parameter(p.detach().clone()) for p in params]
+    net = copy.deepcopy(module)
+    for part in net.modules():  # opacus does not look at these
+        part._forward_hooks.clear()
+        part._backward_hooks.clear()
+    names = dict(zip(dict(net.named_parameters()), plain, strict=True))
+    total = torch.zeros(sum(p.numel() for p in plain))
+    for row in x:
+        loss = (torch.func.functional_call(net, names, (row[None],)) - row).square().mean()
+        flat = torch.cat([one.flatten() for one in torch.autograd.grad(loss, plain)])
+        total += flat * (bound / flat.norm()).clamp(max=1)
+    return total
 
 
 def test_the_same_seed_gives_the_same_encoder_and_another_seed_another(table: NDArray[np.float32]) -> None:

@@ -5,7 +5,8 @@ import gc
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from dvfl.files import write_json, write_text
 from dvfl.privacy.audit import AuditFolder, Subject, Trained, Watcher, audited, subjects, trained
 from dvfl.privacy.audit_pages import Audit, markdown, page, plots
 from dvfl.privacy.cases import Case, rows_of
-from dvfl.privacy.defences import chosen
+from dvfl.privacy.defences import ALL, chosen
 from dvfl.privacy.readers import SMALL, Effort
 from dvfl.privacy.record_files import load_recording
 from dvfl.strategies import strategy
@@ -64,6 +65,7 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
     if (order.run / PARTY).is_file():
         from dvfl.cli.extras import needed
 
+        _check_of_party(order)
         needed("federation", "nats", "cryptography")
         from dvfl.cli.party_auditing import audit_party
 
@@ -82,11 +84,9 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
     parts = AuditFolder(order.out, about, type(case.settings)().as_dict())
     if order.encoders:
         return _encoders(wanted)
-    # An audit records hundreds of graphs, before each of which garbage is collected: what was imported is none.
-    gc.collect()
-    gc.freeze()
     lines = Lines(quiet)
-    findings = audited(wanted, order.effort, parts, lines)
+    with _little_to_collect():
+        findings = audited(wanted, order.effort, parts, lines)
     audit = Audit(
         subject=f"{data.name}, {case.strategy}, preset {folder.config['preset']}, {data.rows:,} training rows",
         dataset=data.name,
@@ -97,6 +97,24 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
         waiting=lines.waiting,
     )
     return write_audit(audit, order.out)
+
+
+def _check_of_party(order: AuditOrder) -> None:
+    given = {"--defence": order.defences != (ALL,), "--alone": order.alone, "--dp-encoders": order.encoders}
+    option = next((name for name, there in given.items() if there), None)
+    if option is not None:
+        raise UserError(f"{option}: a party's folder is audited as it is, by itself; {option} is for runs")
+
+
+@contextmanager
+def _little_to_collect() -> Iterator[None]:
+    """Keeps what was imported out of collections: on a GPU one precedes each of the hundreds of graphs of an audit."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _encoders(wanted: Sequence[Subject]) -> Path:

@@ -86,12 +86,15 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return encodings_of(self.layers_, self.parameters_, x)
 
     def _train(self, module: nn.Module, table: Tensor, sample_rate: float, seed: int) -> None:
-        from opacus.grad_sample import GradSampleModule
-        from opacus.optimizers import DPOptimizer
+        from opacus.grad_sample import GradSampleModuleFastGradientClipping
+        from opacus.optimizers import DPOptimizerFastGradientClipping
+        from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
         sampling, noise = (torch_generator(seed, "dp autoencoder", what) for what in ("rows", "noise"))
-        private = GradSampleModule(module, loss_reduction="sum")
-        optimiser = DPOptimizer(
+        # Ghost clipping (Li et al., 2022): lengths of rows' gradients follow from what goes into layers and comes back;
+        # no row's gradient is ever written out, and a second pass sums them, each scaled down.
+        private = GradSampleModuleFastGradientClipping(module, max_grad_norm=self.bound, loss_reduction="sum")
+        optimiser = DPOptimizerFastGradientClipping(
             torch.optim.Adam(private.parameters(), self.rate),
             noise_multiplier=self.noise_,
             max_grad_norm=self.bound,
@@ -103,8 +106,8 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for _ in range(self.steps):
                 x = table[torch.rand(len(table), generator=sampling) < sample_rate]
                 optimiser.zero_grad()
-                loss = (private(x) - x).square().mean(1).sum()
-                loss.backward()
+                losses = (private(x) - x).square().mean(1)
+                DPTensorFastGradientClipping(private, optimiser, losses, "sum").backward()
                 optimiser.step()
 
     def _check(self) -> None:
