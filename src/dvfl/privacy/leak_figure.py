@@ -29,7 +29,7 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
         axis.annotate(
             name,
             (x, y),
-            xytext=(6 * across, 4 if up > 0 else -11),
+            xytext=(6 * across, {1: 4, 0: -3.5, -1: -11}[up]),
             textcoords="offset points",
             ha="left" if across > 0 else "right",
             color=colour,
@@ -44,7 +44,10 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
 
 
 def _sides(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[tuple[int, int]]:
-    """Where each point's name stands, to its right or left (1, -1) and above or below: where it covers least so far."""
+    """Where each point's name stands, to its right or left (1, -1), above, below or beside it (1, -1, 0).
+
+    That is where it covers least so far, and a point rather not.
+    """
     across, up = ([point[axis] for point in points] for axis in (0, 1))
     at = [
         ((x - min(across)) / (max(across) - min(across) or 1.0), (y - min(up)) / (max(up) - min(up) or 1.0))
@@ -54,23 +57,31 @@ def _sides(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[
     sides = []
     for (x, y), name in zip(at, names, strict=True):
         boxes = {side: _box(x, y, name, side) for side in _SIDES}
-        best = min(_SIDES, key=lambda side: sum(_overlap(boxes[side], other) for other in taken))
+        best = min(_SIDES, key=lambda side: _covered(boxes[side], taken[: len(at)], taken[len(at) :]))
         taken.append(boxes[best])
         sides.append(best)
     return sides
 
 
-_SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+_SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0))
 _LETTER, _LINE, _GAP = 0.017, 0.05, 0.012  # width and height of letters, and the distance from their point
+_HEAVY = 4.0  # a point that is covered, against as much of a name
+
+Box = tuple[float, float, float, float]  # left, low, right, high
 
 
-def _box(x: float, y: float, name: str, side: tuple[int, int]) -> tuple[float, float, float, float]:
+def _box(x: float, y: float, name: str, side: tuple[int, int]) -> Box:
     width = _LETTER * len(name)
     left = x + _GAP if side[0] > 0 else x - _GAP - width
-    low = y + _GAP if side[1] > 0 else y - _GAP - _LINE
+    low = {1: y + _GAP, 0: y - _LINE / 2, -1: y - _GAP - _LINE}[side[1]]
     return left, low, left + width, low + _LINE
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> float:
+def _covered(box: Box, points: Sequence[Box], names: Sequence[Box]) -> float:
+    """How much of what is there a name would cover."""
+    return _HEAVY * sum(_overlap(box, one) for one in points) + sum(_overlap(box, one) for one in names)
+
+
+def _overlap(one: Box, other: Box) -> float:
     wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
     return max(0.0, wide) * max(0.0, high)
