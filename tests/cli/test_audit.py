@@ -197,3 +197,25 @@ def test_fedonce_is_audited_and_has_no_defence_of_pushes(tmp_path: Path) -> None
     assert main(["audit", str(path), "--out", str(out), *ALONE, "--defence", "once", "--defence", "narrow"]) == 0
     findings = json.loads((out / "audit.json").read_text())["findings"]
     assert [(one["strategy"], one["defence"]) for one in findings] == [("fedonce", "none"), ("fedonce", "narrow")]
+
+
+@pytest.mark.parametrize("strategy", ["dvfl", "splitnn-wait"])
+def test_labels_that_are_numbers_are_told_by_halves(tmp_path: Path, strategy: str) -> None:
+    path, out = tmp_path / "run", tmp_path / "audit"
+    words = ["--dataset", "diabetes", "--strategy", strategy, "--record", "--out", str(path)]
+    short = ["--guest-epochs", "10", "--host-epochs", "10"] if strategy == "dvfl" else []
+    assert main(["train", "--quiet", *words, *short]) == 0
+    assert main(["audit", str(path), "--out", str(out), *ALONE, "--defence", "none"]) == 0
+    made = json.loads((out / "audit.json").read_text())
+    (finding,) = made["findings"]
+    assert made["score"] == "R2" and "above the median" in made["note"]
+    assert finding["accuracy"] == json.loads((path / "result.json").read_text())["r2"]
+    told = {one["attack"]: one for one in finding["figures"] if not one["control"]}
+    assert set(told) >= {"inversion", "predictions", "membership", "completion", "backdoor"}
+    assert told["predictions"]["saw"] == "predicted numbers"
+    best = max(sum(one["values"]) for one in finding["figures"] if one["attack"] == "completion")
+    assert best > 55  # of two halves
+    if strategy != "dvfl":
+        feedback = [sum(one["values"]) for one in finding["figures"] if one["attack"] == "gradient_labels"]
+        assert max(feedback) > 0.8
+    assert "| R2 |" in (out / "audit.md").read_text()

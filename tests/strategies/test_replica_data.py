@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dvfl.data import load
 from dvfl.data.outages import read_outages
 from dvfl.data.vertical import VerticalData, intersection, limited_intersection, misaligned
 from dvfl.errors import UserError
@@ -76,3 +77,19 @@ def test_data_of_different_shapes_cannot_share_a_stack(digits: VerticalData, une
         ReplicaData([digits, unequal_digits], 2)
     with pytest.raises(ValueError, match="data for 1 replicas; 2 is right"):
         ReplicaData([digits], 2)
+
+
+@pytest.mark.parametrize("name", ["dvfl", "splitnn-zeros"])
+def test_labels_that_are_numbers_can_go_with_tables_of_each_replica_but_not_with_others(name: str) -> None:
+    data = load("diabetes")
+    first = data.guests[0]
+    other = replace(data, guests=(replace(first, train=first.train * 0.5), *data.guests[1:]))
+    stack = strategy(name)([data, other], SETTINGS[name], (0, 0))
+    stack.run()
+    for place, own in enumerate((data, other)):
+        alone = strategy(name)(own, SETTINGS[name], (0,))
+        alone.run()
+        assert np.allclose(stack.outputs()[place], alone.outputs()[0], rtol=1e-3, atol=0.1)
+        assert stack.scores()[place] == pytest.approx(alone.scores()[0], abs=1e-3)
+    with pytest.raises(ValueError, match="labels of their own need classes"):
+        ReplicaData([data, replace(other, y_train=data.y_train + 1)], 2)

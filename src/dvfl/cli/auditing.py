@@ -29,6 +29,7 @@ from dvfl.strategies import strategy
 from dvfl.strategies.presets import preset
 
 PARTY = "party.toml"  # in a party's folder
+_NUMBERS = "Labels are numbers: what is told of a label is whether it is above the median"
 JSON, MARKDOWN, PAGE = "audit.json", "audit.md", "audit.html"
 _BESIDE = {"dvfl": "splitnn-wait"}  # what a strategy is set beside; all others beside dvfl
 
@@ -92,7 +93,8 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
         dataset=data.name,
         command=order.command,
         seeds=case.seeds,
-        note=data.note,
+        note=". ".join(filter(None, [data.note, "" if data.classes is not None else _NUMBERS])),
+        score="accuracy, %" if data.classes is not None else "R2",
         findings=findings,
         waiting=lines.waiting,
     )
@@ -176,8 +178,6 @@ def _data(folder: run_folder.RunFolder, order: AuditOrder) -> VerticalData:
     plan = Plan(source, "dvfl", "tuned", 1, [], "cpu", None, {})
     data, _ = read_data(plan)
     folder.check_data(data)
-    if data.classes is None:
-        raise UserError(f"{folder.path}: labels that are numbers; an audit needs classes")
     return data
 
 
@@ -194,7 +194,8 @@ def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> li
 
     @functools.cache
     def this() -> Trained:  # what is finished needs no recording
-        scores = tuple(folder.result()["accuracy"])
+        result = folder.result()
+        scores = tuple(result.get("r2", result["accuracy"]))
         return Trained(case, scores, load_recording(folder.path, case.device), None)
 
     wanted = subjects(case, this, order.defences, order.effort, order.out)

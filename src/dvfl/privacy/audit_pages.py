@@ -47,6 +47,7 @@ class Audit:
     note: str
     findings: Sequence[Finding]
     waiting: Sequence[str] = ()  # federations that could not be had here, and why
+    score: str = "accuracy, %"  # what the findings' accuracy is; R2 where labels are numbers
 
     @property
     def seconds(self) -> float:
@@ -75,7 +76,7 @@ def plots(audit: Audit) -> dict[str, str]:
     """Figures by name, as SVG elements."""
     drawn = {
         f"{attack}{f'-{known}' if known else ''}".replace("_", "-"): leak_against_accuracy(
-            audit.findings, attack, known, label
+            audit.findings, attack, known, label, f"test {audit.score}"
         )
         for attack, known, label in _PLOTTED
     }
@@ -157,8 +158,8 @@ def defence_table(audit: Audit) -> tuple[list[str], list[list[str]]]:
     for one in audit.findings:
         cells = [answered(one, *column[1:]) for column in used]
         shown = ["" if cell is None else figure(cell) if cell.channel else "no channel" for cell in cells]
-        rows.append([one.name, f"{one.mean:.2f}", _epsilon(one), *shown])
-    return ["", "accuracy, %", f"epsilon at delta {DELTA:g}", *(name for name, *_ in used)], rows
+        rows.append([one.name, f"{one.mean:.{3 if audit.score == 'R2' else 2}f}", _epsilon(one), *shown])
+    return ["", audit.score, f"epsilon at delta {DELTA:g}", *(name for name, *_ in used)], rows
 
 
 def _channel(one: Measured | None) -> bool:

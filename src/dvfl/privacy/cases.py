@@ -93,8 +93,6 @@ class Training:
 
 def check_recordable(simulation: Simulation) -> None:
     """Refuses what no audit could be made of, before it is trained."""
-    if simulation.data.classes is None:
-        raise UserError("--record: the labels are numbers; an audit needs classes")
     rows_of(simulation.data)
 
 
@@ -124,7 +122,12 @@ def recording_of(
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
     tables = [torch.from_numpy(np.concatenate([one.train[train], one.test[test]])).to(device) for one in data.guests]
-    y = torch.from_numpy(np.concatenate([data.y_train[train], data.y_test[test]])).to(device)
+
+    def recorded_of(train_rows: NDArray[np.generic], test_rows: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(np.concatenate([train_rows[train], test_rows[test]])).to(device)
+
+    y = recorded_of(*halves(data))
+    numbers = None if data.classes is not None else recorded_of(data.y_train, data.y_test)
     sent, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
     z = [one[replicas] for one in sent]
     own = [None if one is None else one[replicas] for one in _own(simulation, tables)]
@@ -132,7 +135,19 @@ def recording_of(
     before = [None] * len(tables) if earlier is None else _before(earlier, z)
     guests = zip(data.guests, tables, z, back, own, before, strict=True)
     recorded = tuple(GuestRecording(guest.name, *rest) for guest, *rest in guests)
-    return Recording(name, simulation.seeds[replicas], rows, recorded, y, outputs[replicas])
+    return Recording(name, simulation.seeds[replicas], rows, recorded, y, outputs[replicas], numbers)
+
+
+def halves(data: VerticalData) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    """Class numbers of training and test rows. Labels that are numbers have two classes: above their median, or not."""
+    if data.classes is not None:
+        return data.y_train, data.y_test
+    return (data.y_train > middle(data)).astype(np.int64), (data.y_test > middle(data)).astype(np.int64)
+
+
+def middle(data: VerticalData) -> float:
+    """The median of training labels that are numbers."""
+    return float(np.median(data.y_train))
 
 
 def _own(simulation: Simulation, tables: Sequence[Tensor]) -> Sequence[Tensor | None]:

@@ -6,8 +6,10 @@ from dvfl.experiments import figures
 from dvfl.privacy.findings import UNDEFENDED, Finding
 
 
-def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int | None, label: str) -> str | None:
-    """The strongest attack's figure over test accuracy, a point each with its name; an SVG element.
+def leak_against_accuracy(
+    findings: Sequence[Finding], attack: str, known: int | None, label: str, score: str = "test accuracy, %"
+) -> str | None:
+    """The strongest attack's figure over the score, a point each with its name; an SVG element.
 
     The best corner is the lower right. None where fewer than two can be drawn.
     """
@@ -38,7 +40,7 @@ def leak_against_accuracy(findings: Sequence[Finding], attack: str, known: int |
     axis.margins(x=0.16, y=0.12)
     axis.grid(color=figures._INK, alpha=0.12, linewidth=0.6)
     axis.set_axisbelow(True)
-    axis.set_xlabel("test accuracy, %", fontsize=9)
+    axis.set_xlabel(score, fontsize=9)
     axis.set_ylabel(label, fontsize=9)
     return figures._svg(figure, f"leak-{attack}-{known or 0}".replace("_", "-"))
 

@@ -19,6 +19,8 @@ _PARTS = ("z", "gradients", "own", "earlier")
 def save_recording(recording: Recording, folder: Path) -> None:
     """Writes it into a run's folder; encodings in half precision, gradients, which may be tiny, as they are."""
     tensors: dict[str, Tensor] = {"y": recording.y, "outputs": recording.outputs}
+    if recording.numbers is not None:
+        tensors["numbers"] = recording.numbers
     for number, guest in enumerate(recording.guests):
         tensors[f"{number}.x"] = guest.x
         for part in _PARTS:
@@ -52,7 +54,8 @@ def load_recording(folder: Path, device: torch.device) -> Recording:
         )
         rows = Rows(*map(int, about["rows"].split()))
         seeds = tuple(map(int, about["seeds"].split()))
-        return Recording(about["strategy"], seeds, rows, guests, tensors["y"], tensors["outputs"])
+        labels = tensors["y"], tensors["outputs"], tensors.get("numbers")
+        return Recording(about["strategy"], seeds, rows, guests, *labels)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path}: cannot be read ({error}); the file was changed or cut short") from error
 

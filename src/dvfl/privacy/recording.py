@@ -57,12 +57,13 @@ class Recording:
     seeds: tuple[int, ...]  # one a replica
     rows: Rows
     guests: tuple[GuestRecording, ...]
-    y: Tensor  # (rows,): class numbers
-    outputs: Tensor  # (replicas, rows, classes): scores before the softmax
+    y: Tensor  # (rows,): class numbers; of labels that are numbers, 1 above their median
+    outputs: Tensor  # (replicas, rows, classes): scores before the softmax; (.., 1) where labels are numbers
+    numbers: Tensor | None = None  # (rows,): the labels themselves, where they are numbers
 
     @property
     def classes(self) -> int:
-        return self.outputs.shape[2]
+        return 2 if self.numbers is not None else self.outputs.shape[2]
 
     @property
     def device(self) -> torch.device:

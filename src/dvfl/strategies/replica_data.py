@@ -38,8 +38,8 @@ class ReplicaData:
             _check_rows(one)
         if len({_shape(one) for one in self._each}) > 1:
             raise ValueError("replicas of one stack need data of one shape")
-        if len(self._each) > 1 and self.first.classes is None:
-            raise ValueError("replicas with data of their own need classes")  # each would have a unit of its own
+        if self.first.classes is None and any(one.y_train is not self.first.y_train for one in self._each):
+            raise ValueError("replicas with labels of their own need classes")  # each would have a unit of its own
 
     @property
     def shared(self) -> bool:
@@ -72,11 +72,11 @@ class ReplicaData:
 
     def labels(self) -> NDArray[np.generic]:
         """Of the labelled rows."""
-        return self._joined([one.y_train for one in self._each])
+        return self._labels([one.y_train for one in self._each])
 
     def test_labels(self) -> NDArray[np.generic]:
         """Of the test rows."""
-        return self._joined([one.y_test for one in self._each])
+        return self._labels([one.y_test for one in self._each])
 
     def _tables(self, each: Sequence[Sequence[NDArray[np.float32]]]) -> list[Tensor]:
         return [self._table(guest) for guest in zip(*each, strict=True)]
@@ -97,6 +97,10 @@ class ReplicaData:
             return None
         whole = np.ones_like(known[0])
         return torch.from_numpy(self._joined([whole if mask is None else mask.T for mask in each]))
+
+    def _labels(self, each: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+        """Tables may differ where labels do not."""
+        return np.ascontiguousarray(each[0]) if all(own is each[0] for own in each) else np.stack(each)
 
     def _joined(self, each: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
         return np.ascontiguousarray(each[0]) if self.shared else np.stack(each)

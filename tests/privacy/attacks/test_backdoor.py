@@ -8,7 +8,6 @@ import torch
 
 from dvfl.data import load
 from dvfl.data.vertical import VerticalData
-from dvfl.errors import UserError
 from dvfl.privacy.attacks import backdoor
 from dvfl.privacy.cases import Case
 from dvfl.privacy.readers import SMALL
@@ -61,7 +60,10 @@ def test_poisoned_rows_are_of_the_target_class_and_no_more_than_it_has(
     assert sorted(rows) == np.flatnonzero(digits.y_train == 0).tolist()
 
 
-def test_data_without_classes_have_no_backdoor(digits: VerticalData) -> None:
-    case = Case("dvfl", digits, few_epochs(digits, "dvfl"), (0,), torch.device("cpu"))
-    with pytest.raises(UserError, match="classes"):
-        backdoor.measure(case.changed(data=replace(digits, classes=None)), SMALL)
+def test_of_labels_that_are_numbers_the_lower_half_is_the_target() -> None:
+    data = load("diabetes")
+    rows = backdoor._rows(data)
+    assert (data.y_train[rows] <= np.median(data.y_train)).all()
+    low, high = (torch.full((1, len(data.y_test), 1), value) for value in (0.0, 1e6))
+    turned, alone = backdoor.figures(data, high, low)
+    assert (turned.values, alone.values) == ((100.0,), (0.0,))

@@ -47,3 +47,15 @@ def test_each_seed_has_its_own_figure() -> None:
     figures = membership.measure(replace(seen, outputs=outputs), EFFORT)
     assert figures[0].values[0] < 0.6
     assert figures[0].values[1] > 0.8
+
+
+def test_predicted_numbers_that_are_nearer_to_the_labels_of_trained_rows_tell_them_from_others() -> None:
+    seen, draw = made_up(), torch.Generator().manual_seed(2)
+    numbers = torch.randn(seen.rows.count, generator=draw)
+    errors = torch.randn(1, seen.rows.count, generator=draw)
+    for factor, least, most in ((0.1, 0.9, 1.0), (1.0, 0.4, 0.6)):
+        off = errors.clone()
+        off[:, : seen.rows.trained] *= factor
+        figures = by_way(replace(seen, numbers=numbers, outputs=(numbers + off)[..., None]))
+        assert sorted(figures) == ["loss", "network"]  # a number does not say how sure anybody is of it
+        assert all(least < value < most for value in figures.values())

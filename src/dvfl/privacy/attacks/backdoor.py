@@ -15,13 +15,13 @@ from torch import Tensor
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
-from dvfl.privacy.cases import Case, Training, Variation, encodings
+from dvfl.privacy.cases import Case, Training, Variation, encodings, halves, middle
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.strategies.simulation import Simulation
 
 _SHARE = 0.01  # of the training rows
-_TARGET = 0  # class number
+_TARGET = 0  # class number; where labels are numbers, the lower half
 _NAME = "poisoned rows"
 
 
@@ -69,8 +69,8 @@ def shown(simulation: Simulation, data: VerticalData) -> Tensor:
 
 def poisoned(data: VerticalData) -> VerticalData:
     """The data with the trigger in some training rows of the target class, and in all test rows."""
-    if data.classes is None or data.labelled is not None:
-        raise UserError(f"{data.name}: a backdoor needs classes, and label i in row i of every guest")
+    if data.labelled is not None:
+        raise UserError(f"{data.name}: a backdoor needs label i in row i of every guest")
     return triggered(data, guest_of(data), _rows(data))
 
 
@@ -91,7 +91,7 @@ def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> Vertic
 
 def _rows(data: VerticalData) -> NDArray[np.int64]:
     """Numbers of rows of the target class, drawn once for all seeds."""
-    own = np.flatnonzero(data.y_train == _TARGET)
+    own = np.flatnonzero(halves(data)[0] == _TARGET)
     if len(own) == 0:
         raise UserError(f"{data.name}: no training row of class {_TARGET}; a backdoor needs some")
     count = min(max(1, round(_SHARE * data.rows)), len(own))
@@ -100,6 +100,6 @@ def _rows(data: VerticalData) -> NDArray[np.int64]:
 
 def _success(data: VerticalData, outputs: Tensor) -> tuple[float, ...]:
     """Of each seed, in percent."""
-    guess = outputs.argmax(2)
-    others = torch.from_numpy(data.y_test != _TARGET).to(guess.device)
+    guess = outputs.argmax(2) if data.classes is not None else (outputs[..., 0] > middle(data)).long()
+    others = torch.from_numpy(halves(data)[1] != _TARGET).to(guess.device)
     return tuple(((guess[:, others] == _TARGET).double().mean(1) * 100).tolist())

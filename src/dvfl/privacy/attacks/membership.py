@@ -22,9 +22,7 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
     given = torch.cat([trained[:learned], unseen[:learned]])
     members = (judged < rows.trained).expand(len(seen.seeds), -1)
 
-    log_p = torch.log_softmax(seen.outputs, 2)
-    loss = -log_p.gather(2, seen.y.expand(len(seen.seeds), -1)[..., None])  # (replicas, rows, 1)
-    traits = torch.cat([log_p.sort(2).values, log_p.exp().sort(2).values, loss, (-loss).exp()], 2)
+    traits, loss, certainty = _traits(seen)
     answers = (given < rows.trained).long().expand(len(seen.seeds), -1)
     reader = network(traits[:, given], answers, effort, seen.seeds, classes=2)
     guess = reader(traits[:, judged])
@@ -34,9 +32,25 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
         who, target = "a user of predictions", "whether a row was trained on"
         return Measured("membership", way, who, saw, known, known_of, target, "AUC", values)
 
-    probabilities, both = "class probabilities", "class probabilities, and the row's label"
+    shown = "class probabilities" if seen.numbers is None else "predicted numbers"
+    both = f"{shown}, and the row's label"
     return [
-        figure("confidence", probabilities, log_p.amax(2)[:, judged]),
-        figure("loss", both, -loss[:, judged, 0]),
+        *([] if certainty is None else [figure("confidence", shown, certainty[:, judged])]),
+        figure("loss", both, -loss[:, judged]),
         figure("network", both, guess[..., 1] - guess[..., 0], len(given), "whether they were trained on"),
     ]
+
+
+def _traits(seen: Recording) -> tuple[Tensor, Tensor, Tensor | None]:
+    """What a network looks at (replicas, rows, some), a row's loss (replicas, rows), and how sure the model is of it.
+
+    A predicted number says nothing of that.
+    """
+    if seen.numbers is not None:
+        squares = (seen.outputs[..., 0] - seen.numbers).square()
+        logs = squares.clamp(min=1e-12).log()
+        return torch.stack([seen.outputs[..., 0], squares, logs], 2).float(), squares, None
+    log_p = torch.log_softmax(seen.outputs, 2)
+    loss = -log_p.gather(2, seen.y.expand(len(seen.seeds), -1)[..., None])  # (replicas, rows, 1)
+    traits = torch.cat([log_p.sort(2).values, log_p.exp().sort(2).values, loss, (-loss).exp()], 2)
+    return traits, loss[..., 0], log_p.amax(2)

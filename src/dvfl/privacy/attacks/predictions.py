@@ -33,7 +33,7 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
                     "predictions",
                     name,
                     "a user of predictions",
-                    "nothing" if control else "class probabilities",
+                    "nothing" if control else "class probabilities" if seen.numbers is None else "predicted numbers",
                     count,
                     "columns",
                     "a guest's columns",
@@ -46,6 +46,8 @@ def measure(seen: Recording, effort: Effort) -> list[Measured]:
 
 
 def _shown(outputs: Tensor) -> Tensor:
-    """Probabilities and their logarithms: (replicas, rows, 2 x classes)."""
+    """Probabilities and their logarithms, (replicas, rows, 2 x classes), or predicted numbers as they are."""
+    if outputs.shape[2] == 1:
+        return outputs
     p = torch.softmax(outputs, 2)
     return torch.cat([p, p.clamp(min=_LEAST).log()], 2)
