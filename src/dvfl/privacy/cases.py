@@ -121,13 +121,13 @@ def recording_of(
     """
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
-    tables = [torch.from_numpy(np.concatenate([one.train[train], one.test[test]])).to(device) for one in data.guests]
 
-    def recorded_of(train_rows: NDArray[np.generic], test_rows: NDArray[np.generic]) -> Tensor:
-        return torch.from_numpy(np.concatenate([train_rows[train], test_rows[test]])).to(device)
+    def taken(trained_on: NDArray[np.generic], tested: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(np.concatenate([trained_on[train], tested[test]])).to(device)
 
-    y = recorded_of(*halves(data))
-    numbers = None if data.classes is not None else recorded_of(data.y_train, data.y_test)
+    tables = [taken(one.train, one.test) for one in data.guests]
+    y = taken(*class_numbers(data))
+    numbers = None if data.classes is not None else taken(data.y_train, data.y_test)
     sent, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
     z = [one[replicas] for one in sent]
     own = [None if one is None else one[replicas] for one in _own(simulation, tables)]
@@ -138,8 +138,8 @@ def recording_of(
     return Recording(name, simulation.seeds[replicas], rows, recorded, y, outputs[replicas], numbers)
 
 
-def halves(data: VerticalData) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """Class numbers of training and test rows. Labels that are numbers have two classes: above their median, or not."""
+def class_numbers(data: VerticalData) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    """Of training and test rows. Labels that are numbers have two classes: above their median, or not."""
     if data.classes is not None:
         return data.y_train, data.y_test
     return (data.y_train > middle(data)).astype(np.int64), (data.y_test > middle(data)).astype(np.int64)

@@ -15,7 +15,7 @@ from torch import Tensor
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.randomness import numpy_generator
-from dvfl.privacy.cases import Case, Training, Variation, encodings, halves, middle
+from dvfl.privacy.cases import Case, Training, Variation, class_numbers, encodings, middle
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.strategies.simulation import Simulation
@@ -91,7 +91,7 @@ def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> Vertic
 
 def _rows(data: VerticalData) -> NDArray[np.int64]:
     """Numbers of rows of the target class, drawn once for all seeds."""
-    own = np.flatnonzero(halves(data)[0] == _TARGET)
+    own = np.flatnonzero(class_numbers(data)[0] == _TARGET)
     if len(own) == 0:
         raise UserError(f"{data.name}: no training row of class {_TARGET}; a backdoor needs some")
     count = min(max(1, round(_SHARE * data.rows)), len(own))
@@ -101,5 +101,5 @@ def _rows(data: VerticalData) -> NDArray[np.int64]:
 def _success(data: VerticalData, outputs: Tensor) -> tuple[float, ...]:
     """Of each seed, in percent."""
     guess = outputs.argmax(2) if data.classes is not None else (outputs[..., 0] > middle(data)).long()
-    others = torch.from_numpy(halves(data)[1] != _TARGET).to(guess.device)
+    others = torch.from_numpy(class_numbers(data)[1] != _TARGET).to(guess.device)
     return tuple(((guess[:, others] == _TARGET).double().mean(1) * 100).tolist())
