@@ -200,6 +200,22 @@ def test_fedonce_is_audited_and_has_no_defence_of_pushes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("strategy", ["dvfl", "splitnn-wait"])
+def test_tables_that_share_some_of_their_rows_are_audited_by_those(tmp_path: Path, strategy: str) -> None:
+    split = ["--dataset", "digits", "--guests", "2", "--overlap", "0.3", "--out", str(tmp_path / "tables")]
+    assert main(["split", *split]) == 0
+    tables = [str(tmp_path / "tables" / name) for name in ("guest-1.parquet", "guest-2.parquet")]
+    path, out = tmp_path / "run", tmp_path / "audit"
+    words = [*(word for table in tables for word in ("--table", table)), "--id", "id", "--record", "--out", str(path)]
+    words += ["--labels", str(tmp_path / "tables" / "labels.parquet"), "--strategy", strategy]
+    short = ["--guest-epochs", "2", "--owner-epochs", "2"] if strategy == "dvfl" else ["--epochs", "2"]
+    assert main(["train", "--quiet", *words, *short]) == 0
+    short = ["--small", "--quiet", "--known", "50", "--defence", "shield-0.5", "--defence", "gradient-sign"]
+    assert main(["audit", str(path), "--out", str(out), *short]) == 0
+    findings = json.loads((out / "audit.json").read_text())["findings"]
+    assert {one["strategy"] for one in findings} == {"dvfl", "splitnn-wait"} and len(findings) == 4
+
+
+@pytest.mark.parametrize("strategy", ["dvfl", "splitnn-wait"])
 def test_labels_that_are_numbers_are_told_by_halves(tmp_path: Path, strategy: str) -> None:
     path, out = tmp_path / "run", tmp_path / "audit"
     words = ["--dataset", "diabetes", "--strategy", strategy, "--record", "--out", str(path)]

@@ -16,8 +16,10 @@ from digits import make_digits
 from dvfl.errors import UserError
 from dvfl.federation.predicting import predict
 from dvfl.federation.supervisor import Supervisor
+from dvfl.privacy.guest_audit import trained_guest
 from dvfl.privacy.measured import Measured, r2
-from dvfl.privacy.party_audit import audited_party, guest_controls, guest_recording, owner_recording
+from dvfl.privacy.owner_audit import owner_recording
+from dvfl.privacy.party_audit import audited_party
 from dvfl.privacy.party_recordings import feedback, wire_summary
 from dvfl.privacy.readers import SMALL, Effort, ridge
 from dvfl.privacy.recording import Recording
@@ -125,27 +127,25 @@ def test_a_folder_without_recordings_is_told_the_file_and_the_switch(
     assert "messages.jsonl" in said and "record = true" in said and right in said and "\n" not in said
 
 
-def test_a_host_and_the_owner_are_audited_by_their_lines(run: Path) -> None:
-    for party in ("host-1", "owner"):
-        found, about = audited_party(run / party, SMALL)
-        assert found == [] and about == {"wire": wire_summary(run / party)}
+def test_a_host_is_audited_by_its_lines(run: Path) -> None:
+    assert audited_party(run / "host-1", SMALL) == ([], {"wire": wire_summary(run / "host-1")})
 
 
 # A guest's own encodings.
 
 
 def test_a_guest_records_its_rows_and_what_it_sends_of_them(run: Path) -> None:
-    seen = guest_recording(run / "guest-1")
+    seen = trained_guest(run / "guest-1").recording()
     assert (seen.rows.pool, seen.rows.victims, seen.rows.tests) == (1437 - 287, 287, 360)
     own = seen.guests[0]
     assert own.x.shape == (seen.rows.count, 32) and own.z.shape[:2] == (1, seen.rows.count)
     assert torch.isfinite(own.z).all() and not seen.y.any() and seen.outputs.shape == (1, seen.rows.count, 1)
-    again = guest_recording(run / "guest-1")
+    again = trained_guest(run / "guest-1").recording()
     assert torch.equal(again.guests[0].x, own.x) and torch.equal(again.guests[0].z, own.z)
 
 
 def test_what_it_records_is_what_the_host_holds_of_it(run: Path) -> None:
-    seen = guest_recording(run / "guest-2").guests[0].z[0]
+    seen = trained_guest(run / "guest-2").recording().guests[0].z[0]
     held = np.fromfile(next((run / "host-1" / "state").glob("*guest-2*.values.table")), np.float32)
     held = held.reshape(-1, seen.shape[1])
     nearest = [np.abs(held - row.numpy()).max(1).min() for row in seen[:40]]
@@ -153,8 +153,8 @@ def test_what_it_records_is_what_the_host_holds_of_it(run: Path) -> None:
 
 
 def test_an_attacker_gets_more_from_raw_columns_and_less_from_a_guest_that_sends_noise(run: Path) -> None:
-    plain, noisy = guest_recording(run / "guest-1"), guest_recording(run / "guest-2")
-    controls = guest_controls(run / "guest-1", plain)
+    plain, noisy = trained_guest(run / "guest-1").recording(), trained_guest(run / "guest-2").recording()
+    controls = trained_guest(run / "guest-1").controls(plain)
     assert explained(controls["raw features"]) > 0.999
     assert explained(plain) > 0.3 and explained(noisy) < 0.5 * explained(plain)
     random = controls["random encoder"].guests[0]
@@ -170,7 +170,7 @@ def test_a_guest_is_attacked_beside_its_controls_with_as_many_known_rows_as_ther
             for count in effort.known
         ]
 
-    monkeypatch.setattr("dvfl.privacy.party_audit.measure", measure)
+    monkeypatch.setattr("dvfl.privacy.guest_audit.measure", measure)
     found, about = audited_party(run / "guest-2", replace(SMALL, known=(100, 1000, 10_000)))
     assert [(one.control, one.known) for one in found] == [
         (control, known) for control in ("", "raw features", "random encoder") for known in (100, 1000)
@@ -187,19 +187,19 @@ def test_a_guest_that_is_not_trained_is_refused(run: Path, tmp_path: Path) -> No
     saved = json.loads(path.read_text())
     path.write_text(json.dumps({**saved, "values": {**saved["values"], "epoch": 2}}))
     with pytest.raises(UserError, match="guest-1 is at epoch 2 of 4"):
-        guest_recording(folder)
+        trained_guest(folder).recording()
     shutil.rmtree(folder / "state")
     with pytest.raises(UserError, match="no run has begun"):
-        guest_recording(folder)
+        trained_guest(folder).recording()
     with pytest.raises(UserError, match="is the folder of a host"):
-        guest_recording(run / "host-1")
+        trained_guest(run / "host-1").recording()
 
 
 def test_without_rows_that_are_only_encoded_some_that_were_trained_on_stand_in(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "guest-1"
     shutil.copytree(run / "guest-1", folder)
     change(folder, 'test_table = "test_table.parquet"\n', "")
-    rows = guest_recording(folder).rows
+    rows = trained_guest(folder).recording().rows
     assert (rows.tests, rows.count) == (143, 1437)
 
 
@@ -219,6 +219,34 @@ def test_the_owner_has_hosts_encodings_beside_labels_and_its_own_outputs(run: Pa
     )
     guess = read(seen.guests[0].z[:, seen.rows.victim])[0].argmax(1)
     assert (guess == seen.y[seen.rows.victim]).float().mean() > 0.25  # a guess is right in a tenth
+
+
+def test_the_owner_is_attacked_by_who_has_hosts_encodings_and_by_who_sees_predictions(run: Path) -> None:
+    found, about = audited_party(run / "owner", SMALL)
+    assert about == {"wire": wire_summary(run / "owner")}
+    told = {(one.attack, one.known): one for one in found if not one.control and one.way != "neighbours"}
+    assert (
+        told["probing", 10].mean > told["probing", 1].mean > 10 and told["probing", 1].saw == "encodings of all hosts"
+    )
+    assert {one.way for one in found if one.attack == "membership"} == {"confidence", "loss", "network"}
+    assert all(0.3 < one.mean < 0.8 for one in found if one.attack == "membership")
+
+
+def test_without_test_labels_nobody_can_say_who_was_not_trained_on(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "owner"
+    shutil.copytree(run / "owner", folder)
+    change(folder, 'test_labels = "test_labels.parquet"\n', "")
+    assert owner_recording(folder).rows.tests == 0
+    assert {one.attack for one in audited_party(folder, SMALL)[0]} == {"probing"}
+
+
+def test_of_an_owner_that_is_not_trained_there_are_its_lines_and_the_reason(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "owner"
+    shutil.copytree(run / "owner", folder)
+    shutil.rmtree(folder / "state")
+    found, about = audited_party(folder, SMALL)
+    assert found == [] and about["wire"]["role"] == "owner"
+    assert "an audit needs its trained head" in about["unmeasured"]
 
 
 def test_an_owner_that_is_not_trained_is_refused(run: Path, tmp_path: Path) -> None:

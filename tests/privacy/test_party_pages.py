@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dvfl.privacy.party_pages import PartyAudit, sentences
+from dvfl.privacy.measured import Control, Measure, Measured
+from dvfl.privacy.party_pages import PartyAudit, markdown, sentences
 
 PLAIN = {"clip": None, "noise": 0.0, "flatten": False, "guest_objective": "reconstruction", "adversary": 0.0}
 WIRE = {"role": "guest", "messages": [], "unreadable": 0}
@@ -28,3 +29,27 @@ WIRE = {"role": "guest", "messages": [], "unreadable": 0}
 def test_the_page_names_every_defence_of_a_guest(change: dict[str, Any], words: str) -> None:
     audit = PartyAudit(party="guest-1", wire=WIRE, guest={**PLAIN, **change, "releases": 3}, back=[], figures=[])
     assert any(f"Its encodings {words} are sent 3 times" in sentence for sentence in sentences(audit))
+
+
+def figure(attack: str, way: str, known: int, value: float, measure: Measure, control: Control = "") -> Measured:
+    return Measured(attack, way, "", "", known, "labels of each class", "labels", measure, (value,), control)
+
+
+def test_the_page_of_an_owner_tells_of_labels_and_of_who_was_trained_on() -> None:
+    figures = [
+        figure("probing", "one class", 0, 10.0, "balanced accuracy", "nothing seen"),
+        figure("probing", "neighbours", 10, 71.25, "balanced accuracy"),
+        figure("probing", "ridge", 10, 60.0, "balanced accuracy"),
+        figure("membership", "confidence", 0, 0.51, "AUC"),
+        figure("membership", "network", 5000, 0.53, "AUC"),
+    ]
+    audit = PartyAudit("owner", {**WIRE, "role": "owner"}, None, figures, [])
+    labels, members = sentences(audit)[-2:]
+    assert "labels of 10 of each class names 71.2" in labels and "(a guess: 10.0" in labels
+    assert "0.53 (network" in members
+    assert markdown(audit).count("| membership |") == 2
+
+
+def test_the_page_says_why_there_are_no_figures() -> None:
+    audit = PartyAudit("owner", {**WIRE, "role": "owner"}, None, [], [], "its head is not trained")
+    assert sentences(audit)[-1] == "Nothing else was measured: its head is not trained."

@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows, with_absences
-from dvfl.privacy.attacks import completion, inversion
-from dvfl.privacy.cases import Case
+from dvfl.data.vertical import VerticalData, fewer_rows, limited_intersection, misaligned, with_absences
+from dvfl.errors import UserError
+from dvfl.privacy.attacks import backdoor, completion, inversion
+from dvfl.privacy.cases import Case, rows_of
 from dvfl.privacy.readers import SMALL
 from dvfl.privacy.record_files import load_recording, save_recording
 from dvfl.privacy.recorder import recorded
@@ -110,3 +113,65 @@ def test_flat_encodings_do_with_guests_that_have_different_numbers_of_rows() -> 
     training = Dvfl(data, settings, [0])
     training.run()
     assert training.scores()[0] > 30
+
+
+# Rows that some guests lack, or that lie in another order at each.
+
+SCATTERED = {
+    "absent": with_absences(DATA, 0.2, 0),
+    "misaligned": misaligned(DATA, 0),
+    "limited": limited_intersection(DATA, 200, 0),
+}
+
+
+@pytest.mark.parametrize("kind", list(SCATTERED))
+@pytest.mark.parametrize("strategy", ["dvfl", "splitnn-wait"])
+def test_the_same_people_are_recorded_of_all_guests_wherever_their_rows_lie(kind: str, strategy: str) -> None:
+    data = SCATTERED[kind]
+    settings = preset("tuned", data, strategy)
+    short = {"guest_epochs": 2, "host_epochs": 1, "owner_epochs": 1} if strategy == "dvfl" else {"epochs": 1}
+    _, seen = recorded(Case(strategy, data, replace(settings, **short), (0,), torch.device("cpu")))  # type: ignore[arg-type]
+    assert seen.rows.trained == int(data.complete.sum())
+    assert seen.rows.tests == int(data.complete_tests.sum())
+    whole = load("digits")
+    joint = np.concatenate([np.concatenate([one.train for one in whole.guests], 1), _tests(whole)])
+    labels = np.concatenate([whole.y_train, whole.y_test])
+    known = {row.tobytes(): int(label) for row, label in zip(joint, labels, strict=True)}
+    people = torch.cat([guest.x for guest in seen.guests], 1).numpy()
+    assert [known[row.tobytes()] for row in people] == seen.y.tolist()
+
+
+def _tests(data: VerticalData) -> np.ndarray[Any, Any]:
+    return np.concatenate([one.test for one in data.guests], 1)
+
+
+def test_what_some_guests_lack_is_attacked_as_what_all_have() -> None:
+    data = SCATTERED["absent"]
+    settings = replace(preset("tuned", data), guest_epochs=6, owner_epochs=4)
+    attacked = Case("dvfl", data, settings, (0,), torch.device("cpu"))
+    effort = replace(SMALL, known=(50,), labels=(1,), steps=50)
+    training, seen = recorded(attacked, backdoor.variations(attacked))
+    assert seen.guests[0].earlier is None  # hosts pass on what they read
+    assert max(one.mean for one in inversion.measure(seen, effort)) > 0.5
+    turned, alone = backdoor.measure(attacked, effort, training)
+    assert turned.known == round(0.01 * int(data.complete.sum())) and alone.known == 0
+    assert 0 <= alone.mean <= 100
+
+
+def test_poisoned_rows_are_those_of_the_people_that_were_drawn() -> None:
+    data = SCATTERED["absent"]
+    guest, rows = backdoor.guest_of(data), backdoor._rows(data)
+    changed = backdoor.poisoned(data).guests[guest].train != data.guests[guest].train
+    where = data.labelled
+    assert where is not None and (where[:, rows] >= 0).all() and (data.y_train[rows] == 0).all()
+    assert set(np.flatnonzero(changed.any(1))) <= set(where[guest][rows])
+
+
+@pytest.mark.parametrize(("labelled", "said"), [(40, "40 labelled training rows are at every guest"), (60, "")])
+def test_an_audit_needs_some_people_that_every_guest_has(labelled: int, said: str) -> None:
+    data = limited_intersection(DATA, labelled, 0)
+    if not said:
+        assert rows_of(data)[0].trained == labelled
+        return
+    with pytest.raises(UserError, match=f"{said}; for an audit 50 are right"):
+        rows_of(data)

@@ -75,6 +75,8 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
     folder = _finished_run(order.run)
     data = _data(folder, order)
     case = _case(folder.config, data, device)
+    # Some strategies take less of data that some guests have not all of, and note what they took.
+    folder.check_data(data if data.labelled is None else case.simulation().data)
     known = max(order.known, default=0)
     rows = rows_of(data)[0]
     if known > rows.pool:
@@ -176,9 +178,7 @@ def _data(folder: run_folder.RunFolder, order: AuditOrder) -> VerticalData:
     if order.data_dir is not None:
         source["data_dir"] = str(order.data_dir.resolve())
     plan = Plan(source, "dvfl", "tuned", 1, [], "cpu", None, {})
-    data, _ = read_data(plan)
-    folder.check_data(data)
-    return data
+    return read_data(plan)[0]
 
 
 def _case(config: dict[str, Any], data: VerticalData, device: torch.device) -> Case:

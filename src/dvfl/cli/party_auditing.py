@@ -1,4 +1,4 @@
-"""`dvfl audit` of a party's own folder: what passed its lines, and what a host could make of what a guest sends."""
+"""`dvfl audit` of a party's own folder: what passed its lines, and what others could make of what it sends or has."""
 
 from pathlib import Path
 
@@ -15,7 +15,8 @@ def audit_party(folder: Path, out: Path, effort: Effort) -> Path:
     """Writes audit.json, audit.md and audit.html; gives the page for people."""
     figures, about = audited_party(folder, effort)
     sent = [f"{entry.kind} from {entry.other}" for entry in feedback(folder)]
-    audit = PartyAudit(folder.resolve().name, about["wire"], about.get("guest"), figures, sent)
+    name, unmeasured = folder.resolve().name, about.get("unmeasured", "")
+    audit = PartyAudit(name, about["wire"], about.get("guest"), figures, sent, unmeasured)
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / JSON, audit.as_dict())

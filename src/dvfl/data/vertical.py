@@ -91,9 +91,20 @@ class VerticalData:
         return np.asarray((self.labelled != ABSENT).all(0))
 
     @property
+    def complete_tests(self) -> NDArray[np.bool_]:
+        """Which test rows every guest has: (test rows,)."""
+        if self.tested is None:
+            return np.ones(len(self.y_test), bool)
+        return np.asarray(self.tested.all(0))
+
+    @property
     def gaps(self) -> bool:
         """Whether some guest lacks a labelled entity or a test row."""
-        return not self.complete.all() or (self.tested is not None and not self.tested.all())
+        return not (self.complete.all() and self.complete_tests.all())
+
+    def train_of(self, guest: int, labels: NDArray[np.int64]) -> NDArray[np.float32]:
+        """A guest's rows of labelled entities that it has, by their numbers among the labels: (some, columns)."""
+        return self.guests[guest].train[labels if self.labelled is None else self.labelled[guest][labels]]
 
 
 def completed(data: VerticalData) -> VerticalData:

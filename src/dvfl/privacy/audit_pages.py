@@ -11,7 +11,7 @@ from dvfl.privacy.accounting import DELTA, release_epsilon
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.leak_figure import leak_against_accuracy
 from dvfl.privacy.measured import Measured
-from dvfl.privacy.summary import answered, figure, lines
+from dvfl.privacy.summary import answered, figure, knew, lines
 from dvfl.privacy.templating import rendered
 
 _PLOTTED = (
@@ -190,7 +190,6 @@ def _figures(audit: Audit) -> list[list[str]]:
 
 
 def _row(finding: Finding, one: Measured) -> list[str]:
-    knew = f"{one.known_of} of {one.known:,}" if one.known else "nothing"
     spread = 2 * (sum((v - one.mean) ** 2 for v in one.values) / max(1, len(one.values) - 1)) ** 0.5
     digits = 3 if one.measure in ("R2", "AUC") else 2
     mean = f"{one.mean:.{digits}f}" if one.channel else f"{one.mean:.{digits}f} (no channel)"
@@ -201,7 +200,7 @@ def _row(finding: Finding, one: Measured) -> list[str]:
         one.way,
         one.who,
         one.saw,
-        knew,
+        knew(one),
         one.measure,
         mean,
         f"{spread:.{digits}f}",

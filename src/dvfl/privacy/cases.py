@@ -23,6 +23,7 @@ from dvfl.strategies.simulation import Simulation
 
 SUMMED = ("vfb2", "fedvs")  # strategies whose host sees guests' encodings in a sum alone
 POOL, VICTIMS, TESTS = 12_000, 2_000, 5_000  # rows that are recorded, at most
+LEAST, LEAST_TESTS = 50, 10  # that every guest has, below which figures would say nothing
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,18 @@ def check_recordable(simulation: Simulation) -> None:
 
 
 def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int64]]:
-    """Which rows are recorded, the same for all seeds: how many for what, of the training rows, of the test rows."""
-    if data.labelled is not None or data.gaps:
-        raise UserError(f"{data.name}: rows that some guests lack; an audit needs data that all guests have")
-    victims = min(VICTIMS, data.rows // 5)
-    rows = Rows(min(POOL, data.rows - victims), victims, min(TESTS, len(data.y_test)))
+    """Which rows are recorded, the same for all seeds: how many for what; numbers of labelled entities, of test rows.
+
+    Every guest has them, whatever else some of them have.
+    """
+    common, tests = np.flatnonzero(data.complete), np.flatnonzero(data.complete_tests)
+    for found, least, kind in ((common, LEAST, "labelled training"), (tests, LEAST_TESTS, "test")):
+        if len(found) < least:
+            raise UserError(f"{data.name}: {len(found)} {kind} rows are at every guest; for an audit {least} are right")
+    victims = min(VICTIMS, len(common) // 5)
+    rows = Rows(min(POOL, len(common) - victims), victims, min(TESTS, len(tests)))
     draw = numpy_generator(0, "audit", data.name)
-    return rows, draw.permutation(data.rows)[: rows.trained], draw.permutation(len(data.y_test))[: rows.tests]
+    return rows, draw.permutation(common)[: rows.trained], draw.permutation(tests)[: rows.tests]
 
 
 @torch.no_grad()
@@ -122,12 +128,13 @@ def recording_of(
     data, device = simulation.data, simulation.device
     rows, train, test = rows_of(data)
 
-    def taken(trained_on: NDArray[np.generic], tested: NDArray[np.generic]) -> Tensor:
-        return torch.from_numpy(np.concatenate([trained_on[train], tested[test]])).to(device)
+    def joined(trained_on: NDArray[np.generic], tested: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(np.concatenate([trained_on, tested])).to(device)
 
-    tables = [taken(one.train, one.test) for one in data.guests]
-    y = taken(*class_numbers(data))
-    numbers = None if data.classes is not None else taken(data.y_train, data.y_test)
+    tables = [joined(data.train_of(number, train), one.test[test]) for number, one in enumerate(data.guests)]
+    y_train, y_test = class_numbers(data)
+    y = joined(y_train[train], y_test[test])
+    numbers = None if data.classes is not None else joined(data.y_train[train], data.y_test[test])
     sent, outputs = encodings(simulation, tables, (Origin("train", train), Origin("test", test)))
     z = [one[replicas] for one in sent]
     own = [None if one is None else one[replicas] for one in _own(simulation, tables)]

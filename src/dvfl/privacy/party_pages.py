@@ -1,28 +1,31 @@
 """A party's audit of itself as people read it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dvfl.privacy.attacks.inversion import strongest
 from dvfl.privacy.measured import Measured
-from dvfl.privacy.summary import figure
+from dvfl.privacy.summary import figure, knew
 from dvfl.privacy.templating import rendered
 
 
 @dataclass(frozen=True)
 class PartyAudit:
-    """What passed a party's lines; of a guest also how well its encodings can be inverted."""
+    """What passed a party's lines; of a guest also how well its encodings can be inverted, of an owner what hosts'
+    encodings tell of labels, and predictions of who was trained on."""
 
     party: str
     wire: dict[str, Any]
     guest: dict[str, Any] | None  # rows, defence and releases, of a guest
     figures: Sequence[Measured]
     back: Sequence[str]  # messages that carried floating-point numbers to a guest
+    unmeasured: str = ""  # why there are no figures where there could be some
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         plain = {"party": self.party, "wire": self.wire, "guest": self.guest, "feedback": list(self.back)}
+        plain["unmeasured"] = self.unmeasured
         return {**plain, "figures": [one.as_dict() for one in self.figures]}
 
 
@@ -39,13 +42,31 @@ def sentences(audit: PartyAudit) -> list[str]:
     if audit.guest is not None:
         times, defence = audit.guest["releases"], _defence(audit.guest)
         told.append(f"Its encodings ({defence}) are sent {times} times of each row, and once more for a prediction.")
-    best = sorted(strongest(one for one in audit.figures if not one.control), key=lambda one: one.known)
-    for one in best:
+    for one in _strongest(audit, "inversion"):
         told.append(
             f"A host that knows the columns of {one.known:,} of its people reconstructs {figure(one)} of the variance"
             f" of everybody else's ({one.way}){_beside(audit, one)}."
         )
+    for one in _strongest(audit, "probing"):
+        guess = next((f" (a guess: {figure(other)})" for other in audit.figures if other.control == "nothing seen"), "")
+        told.append(
+            f"Who has the hosts' encodings and the labels of {one.known:,} of each class names {figure(one)} of all"
+            f" other labels{guess}."
+        )
+    if members := _strongest(audit, "membership"):
+        best = max(members, key=lambda one: one.mean)
+        told.append(
+            f"Who sees predictions tells who was trained on by {figure(best)} ({best.way}; 0.5: a guess, 1: always)."
+        )
+    if audit.unmeasured:
+        told.append(f"Nothing else was measured: {audit.unmeasured}.")
     return told
+
+
+def _strongest(audit: PartyAudit, attack: str) -> list[Measured]:
+    """The way that does best, for every number of known rows."""
+    own = strongest(one for one in audit.figures if one.attack == attack and not one.control)
+    return sorted(own, key=lambda one: one.known)
 
 
 def _defence(guest: dict[str, Any]) -> str:
@@ -98,8 +119,8 @@ def _tables(audit: PartyAudit) -> list[tuple[str, list[str], list[list[str]]]]:
     tables = [("What passed its lines", heads, wire)]
     if audit.figures:
         rows = [
-            [one.way, f"{one.known:,}", figure(one), one.control]
-            for one in (replace(one, values=(one.mean,)) for one in audit.figures)
+            [one.attack, one.way, one.saw, knew(one), one.measure, figure(one), one.control] for one in audit.figures
         ]
-        tables.append(("Every figure", ["way", "known rows", "of the variance", "instead of encodings"], rows))
+        heads = ["attack", "way", "saw", "knew", "measure", "value", "instead of encodings"]
+        tables.append(("Every figure", heads, rows))
     return tables

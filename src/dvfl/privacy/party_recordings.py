@@ -37,11 +37,6 @@ class PartyRecording:
         return self.role == "guest" if entry.direction == "received" else self.role_of(entry.other) == "guest"
 
 
-def is_party(folder: Path) -> bool:
-    """Whether a folder is that of a party, and not of a run of the simulator."""
-    return (folder / PARTY).is_file()
-
-
 def party_recording(folder: Path) -> PartyRecording:
     """What a party recorded; UserError where it did not."""
     role, federation = role_of(folder), read_federation(folder)

@@ -69,8 +69,9 @@ def _kept(settings: Settings, epoch: int) -> bool:
 @torch.no_grad()
 def _pushed(simulation: Dvfl, epoch: int) -> Tensor:
     """What guests pushed of the recorded rows in an epoch that is just over, with noise like that of the epoch."""
-    stack, train = simulation.stack, rows_of(simulation.data)[1]
-    tables = [torch.from_numpy(one.train[train]).to(simulation.device) for one in simulation.data.guests]
+    stack, data = simulation.stack, simulation.data
+    train = rows_of(data)[1]
+    tables = [torch.from_numpy(data.train_of(guest, train)).to(simulation.device) for guest in range(len(data.guests))]
     stack.fit_flattenings(simulation.tables.train())  # as they are now; they are fitted anew for the owner
     with stack.suited(len(train)):
         return stack.encode_guests(tables, Origin(f"pushed {epoch}", train))

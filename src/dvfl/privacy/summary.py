@@ -81,6 +81,11 @@ def figure(one: Measured) -> str:
     return f"{one.mean:.2f}"
 
 
+def knew(one: Measured) -> str:
+    """What an attacker had beside what it saw."""
+    return f"{one.known_of} of {one.known:,}" if one.known else "nothing"
+
+
 def _answer(one: Measured | None, question: Question) -> str:
     if one is None:
         return "does not apply"

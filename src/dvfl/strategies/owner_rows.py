@@ -53,7 +53,7 @@ def augmented_rows(tables: ReplicaData, seeds: Sequence[int]) -> OwnerRows:
     parts = np.stack([one.y_train[queue].astype(np.int64) for one, queue in zip(each, chosen, strict=True)])
     rows = []
     for guest in range(len(each[0].guests)):
-        own = [_rows(one, guest, queue[:, guest]) for one, queue in zip(each, chosen, strict=True)]
+        own = [one.train_of(guest, queue[:, guest]) for one, queue in zip(each, chosen, strict=True)]
         rows.append(torch.from_numpy(np.stack(own)))
     return OwnerRows(rows, np.ascontiguousarray(parts[..., 0]), parts=parts, artificial=counts.pop()[1])
 
@@ -76,7 +76,3 @@ def _present(data: VerticalData) -> NDArray[np.bool_]:
     if data.labelled is None:
         return np.ones((len(data.y_train), len(data.guests)), bool)
     return np.asarray(data.labelled.T != ABSENT)
-
-
-def _rows(data: VerticalData, guest: int, entities: NDArray[np.int64]) -> NDArray[np.float32]:
-    return data.guests[guest].train[entities if data.labelled is None else data.labelled[guest][entities]]

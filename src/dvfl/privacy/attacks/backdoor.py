@@ -62,15 +62,15 @@ def figures(data: VerticalData, outputs: Tensor, turned: Tensor) -> list[Measure
 
 
 def shown(simulation: Simulation, data: VerticalData) -> Tensor:
-    """What a trained federation says of all test rows with the trigger in them: (replicas, test rows, classes)."""
-    tables = [torch.from_numpy(one.test).to(simulation.device) for one in poisoned(data).guests]
+    """What a trained federation says of test rows that every guest has, with the trigger in them: (replicas, rows,
+    classes)."""
+    tests = data.complete_tests
+    tables = [torch.from_numpy(one.test[tests]).to(simulation.device) for one in poisoned(data).guests]
     return encodings(simulation, tables)[1]
 
 
 def poisoned(data: VerticalData) -> VerticalData:
     """The data with the trigger in some training rows of the target class, and in all test rows."""
-    if data.labelled is not None:
-        raise UserError(f"{data.name}: a backdoor needs label i in row i of every guest")
     return triggered(data, guest_of(data), _rows(data))
 
 
@@ -80,26 +80,26 @@ def guest_of(data: VerticalData) -> int:
 
 
 def triggered(data: VerticalData, guest: int, rows: NDArray[np.int64]) -> VerticalData:
-    """The data with a guest's trigger in some training rows and in all test rows: each column at its largest value."""
+    """The data with a guest's trigger in some labelled rows and in all test rows: each column at its largest value."""
     own = data.guests[guest]
     trigger = own.train.max(0)
     train = own.train.copy()
-    train[rows] = trigger
+    train[rows if data.labelled is None else data.labelled[guest][rows]] = trigger
     changed = replace(own, train=train, test=np.tile(trigger, (len(own.test), 1)))
     return replace(data, guests=(*data.guests[:guest], changed, *data.guests[guest + 1 :]))
 
 
 def _rows(data: VerticalData) -> NDArray[np.int64]:
-    """Numbers of rows of the target class, drawn once for all seeds."""
-    own = np.flatnonzero(class_numbers(data)[0] == _TARGET)
+    """Numbers of labelled rows of the target class that every guest has, drawn once for all seeds."""
+    own = np.flatnonzero((class_numbers(data)[0] == _TARGET) & data.complete)
     if len(own) == 0:
         raise UserError(f"{data.name}: no training row of class {_TARGET}; a backdoor needs some")
-    count = min(max(1, round(_SHARE * data.rows)), len(own))
+    count = min(max(1, round(_SHARE * int(data.complete.sum()))), len(own))
     return numpy_generator(0, "backdoor", data.name).permutation(own)[:count]
 
 
 def _success(data: VerticalData, outputs: Tensor) -> tuple[float, ...]:
     """Of each seed, in percent."""
     guess = outputs.argmax(2) if data.classes is not None else (outputs[..., 0] > middle(data)).long()
-    others = torch.from_numpy(class_numbers(data)[1] != _TARGET).to(guess.device)
+    others = torch.from_numpy(class_numbers(data)[1][data.complete_tests] != _TARGET).to(guess.device)
     return tuple(((guess[:, others] == _TARGET).double().mean(1) * 100).tolist())
