@@ -173,6 +173,30 @@ def test_a_shield_changes_what_leaves_guests_and_is_refused_where_it_means_nothi
     assert "--strategy dvfl alone" in capsys.readouterr().err
 
 
+def test_an_epsilon_makes_noise_and_is_refused_where_it_means_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("opacus", reason="the extra dvfl[privacy] is not installed")
+    path = tmp_path / "run"
+    short = [word for word in SHORT if word != "--quiet"]
+    assert main(["train", *short, "--clip", "2", "--epsilon", "5", "--out", str(path)]) == 0
+    assert "noise: epsilon 5 at delta 1e-05 for the encodings of one row of a guest, sent 3 times" in (
+        capsys.readouterr().err
+    )
+    for words, said in (
+        (["--clip", "2", "--epsilon", "0"], "epsilon 0.0: a number above 0 is right"),
+        (["--clip", "2", "--epsilon", "nan"], "epsilon nan: a number above 0 is right"),
+        (["--clip", "2", "--epsilon", "1e-9"], "no noise that can be counted gives as little"),
+        (["--epsilon", "5"], "epsilon 5.0 without clip"),
+        (["--epsilon", "5", "--strategy", "vafl"], "--epsilon does not go with --strategy vafl"),
+    ):
+        options = () if "--strategy" in words else SHORT
+        assert main(["train", *words, *options, "--out", str(tmp_path / "none")]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["train", "--resume", "--epsilon", "5", "--out", str(path)]) == 2
+    assert "--epsilon cannot be changed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("strategy", ["vfb2", "fedvs"])
 def test_sums_of_encodings_are_audited_and_their_gradients_tell_labels(tmp_path: Path, strategy: str) -> None:
     path, out = tmp_path / "run", tmp_path / "audit"

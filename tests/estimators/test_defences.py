@@ -145,6 +145,30 @@ def test_without_the_extra_no_epsilon_is_told(table, monkeypatch):
     assert DVFLClassifier(clip=2.0, noise=8.0, **QUICK).fit(*table).epsilon_ is None
 
 
+def test_an_epsilon_that_is_asked_for_is_kept_by_the_least_noise_that_does(table):
+    pytest.importorskip("opacus", reason="the extra dvfl[privacy] is not installed")
+    model = DVFLClassifier(clip=2.0, epsilon=5.0, **QUICK).fit(*table)
+    assert 4.95 < model.epsilon_ <= 5.0
+    assert model.stack_.settings.releases == 4
+    once = DVFLClassifier(clip=2.0, epsilon=5.0, hosts=0, **QUICK).fit(*table)
+    assert once.stack_.settings.noise == pytest.approx(model.stack_.settings.noise / 2, rel=0.01)  # a quarter as often
+    with pytest.raises(ValueError, match=r"epsilon 0.0: a number above 0 is right"):
+        clone(model).set_params(epsilon=0).fit(*table)
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"epsilon": 5.0}, "epsilon 5.0 without clip"),
+        ({"epsilon": 5.0, "clip": 2.0, "noise": 0.5}, "epsilon 5.0 and noise 0.5"),
+        ({"epsilon": 5.0, "shield": 0.5}, "epsilon 5.0 and a shield"),
+    ],
+)
+def test_an_epsilon_that_nothing_or_two_things_follow_from_is_refused(table, given, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        DVFLClassifier(**given, **QUICK).fit(*table)
+
+
 def test_epsilon_counts_all_that_is_sent_of_a_row(table, tmp_path):
     pytest.importorskip("opacus", reason="the extra dvfl[privacy] is not installed")
     model = DVFLClassifier(clip=2.0, noise=8.0, **QUICK).fit(*table)

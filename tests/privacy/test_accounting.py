@@ -135,12 +135,12 @@ def test_the_usual_delta_is_less_than_one_in_so_many_rows() -> None:
 
 
 def test_a_promise_names_epsilon_delta_and_how_often_a_row_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = promise(8.0, 21, 1000)
-    assert line is not None
-    assert f"epsilon {epsilon_of_release(8.0, 21, usual_delta(1000)):.3g} at delta 0.0005" in line
+    line = promise(8.0, 21)
+    assert f"epsilon {epsilon_of_release(8.0, 21, 1e-5):.3g} at delta 1e-05" in line
     assert "sent 21 times" in line
+    assert promise(0.01, 1).startswith("an epsilon beyond counting at delta")
     monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
-    assert promise(8.0, 21, 1000) is None
+    assert "pip install 'dvfl[privacy]'" in promise(8.0, 21)
 
 
 def test_releases_are_counted_at_one_delta_and_without_noise_there_is_nothing_to_count(

@@ -29,6 +29,8 @@ WIRE = {"role": "guest", "messages": [], "unreadable": 0}
 def test_the_page_names_every_defence_of_a_guest(change: dict[str, Any], words: str) -> None:
     audit = PartyAudit(party="guest-1", wire=WIRE, guest={**PLAIN, **change, "releases": 3}, back=[], figures=[])
     assert any(f"Its encodings {words} are sent 3 times" in sentence for sentence in sentences(audit))
+    promised = [sentence for sentence in sentences(audit) if sentence.startswith("What noise promises: ")]
+    assert len(promised) == ("noise" in change)
 
 
 def figure(attack: str, way: str, known: int, value: float, measure: Measure, control: Control = "") -> Measured:

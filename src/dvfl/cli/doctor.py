@@ -25,10 +25,13 @@ def doctor(
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; that of a party is right")
     from dvfl.federation.doctor import examine
+    from dvfl.privacy.party_promise import party_promise
 
     ill = 0
     for finding in examine(folder, now=datetime.now(UTC)):
         ill += not finding.well
         typer.echo(f"{'ok' if finding.well else 'mend':<6}{finding.subject}: {finding.says}")
+    if (promised := party_promise(folder)) is not None:
+        typer.echo(f"{'ok':<6}noise: {promised}")
     if ill:
         raise typer.Exit(2)

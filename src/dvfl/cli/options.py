@@ -13,8 +13,9 @@ from dvfl.data.outages import read_outages
 from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
+from dvfl.privacy.bounded import settled_within
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import check_preset, for_absence, settled
+from dvfl.strategies.presets import check_preset, for_absence
 from dvfl.strategies.settings import AnySettings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
@@ -33,6 +34,7 @@ class Given:
     overrides: Mapping[str, int | float | str | None]  # fields of Settings
     absent: bool = False  # parties are to do without each other
     shield: float | None = None  # strength of the noise on encodings that are to be harder to invert
+    epsilon: float | None = None  # that all releases of a row's encoding are to keep within
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Plan:
     overrides: dict[str, int | float | str]
     absent: bool = False
     shield: float | None = None
+    epsilon: float | None = None
 
     @property
     def name(self) -> str:
@@ -76,12 +79,15 @@ def fresh(given: Given) -> Plan:
         overrides={name: value for name, value in given.overrides.items() if value is not None},
         absent=given.absent,
         shield=given.shield,
+        epsilon=given.epsilon,
     )
     check_preset(plan.preset)
     can_set = strategy(plan.strategy).settings.names() | {"hosts"}  # a fixed number of hosts is noted, not refused
     for name in plan.overrides:
         if name not in can_set:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
+    if plan.epsilon is not None and "noise" not in can_set:
+        raise UserError(f"--epsilon does not go with --strategy {plan.strategy}")
     if plan.shield is not None and plan.strategy != "dvfl":
         raise UserError("--shield goes with --strategy dvfl alone")
     for name, alone in (
@@ -122,10 +128,11 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
                 " leave it out to resume that run, or start anew with another --out"
             )
     overrides = cast(dict[str, Any], {name: value for name, value in given.overrides.items() if value is not None})
-    if given.shield is not None:
-        raise UserError(
-            f"--shield cannot be changed; {source} has what it was begun with: leave it out to resume that run"
-        )
+    for option in ("shield", "epsilon"):
+        if getattr(given, option) is not None:
+            raise UserError(
+                f"--{option} cannot be changed; {source} has what it was begun with: leave it out to resume that run"
+            )
     if given.absent and replace(for_absence(settings), **overrides) != settings:
         raise UserError(
             f"--absent is given here, and {source} has other settings; leave it out to resume that run, or start anew"
@@ -162,7 +169,8 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
     overrides = dict(plan.overrides)
     if plan.strategy != "dvfl":
         overrides.pop("hosts", None)  # all others have one
-    return settled(plan.preset, data, overrides, strategy=plan.strategy, absent=plan.absent, shield=plan.shield)
+    options = {"strategy": plan.strategy, "absent": plan.absent, "shield": plan.shield}
+    return settled_within(plan.epsilon, plan.preset, data, overrides, **options)
 
 
 def parse_faults(texts: Sequence[str]) -> Faults:

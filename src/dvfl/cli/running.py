@@ -28,8 +28,6 @@ from dvfl.strategies.checkpoint import restore, save
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
 
-_NO_ACCOUNTANT = "noise: what it promises is told with pip install 'dvfl[privacy]'"
-
 
 def run(
     given: Given,
@@ -70,7 +68,7 @@ def run(
             check_recordable(simulation)
         known = simulation.settings
         if isinstance(known, Settings) and known.noise and not quiet:
-            _tell(promise(known.noise, known.releases, data.rows) or _NO_ACCOUNTANT, quiet)
+            _tell(f"noise: {promise(known.noise, known.releases)}", quiet)
         if resume:
             folder.check_data(simulation.data)  # what is left of the data where a strategy takes less
             _restore(simulation, folder)

@@ -126,6 +126,13 @@ def train(
     noise: Annotated[
         float | None, typer.Option(help="Gaussian noise on all that leaves a guest: its deviation, in units of --clip.")
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="In place of --noise: the most that all releases of a row's encoding may cost, at delta 1e-5"
+            " (needs dvfl[privacy])."
+        ),
+    ] = None,
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often splitnn-wait asks again for a lost message.")
     ] = None,
@@ -197,5 +204,6 @@ def train(
         overrides=overrides,
         absent=absent,
         shield=shield,
+        epsilon=epsilon,
     )
     run(given, out, resume=resume, quiet=quiet, tensorboard=tensorboard, record=record)

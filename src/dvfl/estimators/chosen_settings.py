@@ -8,7 +8,7 @@ from torch import nn
 
 from dvfl.data.vertical import VerticalData
 from dvfl.parties.modules import ModuleNet
-from dvfl.strategies.presets import settled
+from dvfl.privacy.bounded import settled_within
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.stack import Encoder
 
@@ -31,8 +31,9 @@ def chosen_settings(parameters: Mapping[str, Any], data: VerticalData) -> Settin
     shield, latents = parameters["shield"], None
     if shield is not None:
         shield, latents = float(shield), _own_latents(parameters["encoders"], data)
-    absent = bool(parameters["absent"])
-    settings = settled(parameters["preset"], data, given, absent=absent, shield=shield, latents=latents)
+    epsilon = None if parameters["epsilon"] is None else float(parameters["epsilon"])
+    options = {"absent": bool(parameters["absent"]), "shield": shield, "latents": latents}
+    settings = settled_within(epsilon, parameters["preset"], data, given, **options)
     assert isinstance(settings, Settings)
     return settings
 

@@ -74,6 +74,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         shield: float | None = None,  # encodings harder to invert, with noise of so many times their size; 0.6, say
         clip: float | None = None,  # the longest encoding of a row that leaves a guest; None: any, or the shield's
         noise: float | None = None,  # deviation of the noise on what leaves, in clips; None: none, or the shield's
+        epsilon: float | None = None,  # in place of noise: the most that all of a row's releases may cost, at `delta_`
         entity_augmentation: bool = False,  # the owner also learns from rows of different entities put together
         early_stopping: bool = False,  # by a tenth of the training rows, which the owner then holds out
         random_state: int | np.random.RandomState | None = 0,
@@ -102,6 +103,7 @@ class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.shield = shield
         self.clip = clip
         self.noise = noise
+        self.epsilon = epsilon
         self.entity_augmentation = entity_augmentation
         self.early_stopping = early_stopping
         self.random_state = random_state

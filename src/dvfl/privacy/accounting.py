@@ -13,7 +13,7 @@ import numpy as np
 
 from dvfl.errors import UserError
 
-DELTA = 1e-5  # at which trainings with noise are compared
+DELTA = 1e-5  # of everything that noise on encodings promises: it is about one row's own, however many there are
 LEAST_DELTA = 1e-12  # below it, the accountant's rounding would decide
 _ERROR, _LEAST_ERROR = 0.004, 2e-4  # of epsilon: a share of it, and at least
 _LARGE = 500.0  # mean privacy loss beyond which the accountant overflows, and nothing is promised anyway
@@ -66,14 +66,19 @@ def release_epsilon(noise: float, releases: int) -> float | None:
     return epsilon_of_release(noise, releases, DELTA) if noise and find_spec("opacus") is not None else None
 
 
-def promise(noise: float, releases: int, rows: int) -> str | None:
-    """What a training with such noise promises, in a line; None where no accountant is installed."""
+def as_plain(epsilon: float | None) -> float | str | None:
+    """As JSON has it: no number is infinite there."""
+    return "infinite" if epsilon == math.inf else epsilon
+
+
+def promise(noise: float, releases: int) -> str:
+    """What noise on encodings promises, in a few words."""
     if find_spec("opacus") is None:
-        return None
-    delta = usual_delta(rows)
-    epsilon = epsilon_of_release(noise, releases, delta)
+        return "what it promises is told with pip install 'dvfl[privacy]'"
+    epsilon = epsilon_of_release(noise, releases, DELTA)
+    counted = f"epsilon {epsilon:.3g}" if epsilon < math.inf else "an epsilon beyond counting"
     return (
-        f"noise: epsilon {epsilon:.3g} at delta {delta:.2g} for the encodings of one row of a guest, sent {releases}"
+        f"{counted} at delta {DELTA:g} for the encodings of one row of a guest, sent {releases}"
         f" time{'s' * (releases > 1)}, against any other row in its place and a given encoder"
     )
 

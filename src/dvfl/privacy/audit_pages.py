@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dvfl.privacy.accounting import DELTA, release_epsilon
+from dvfl.privacy.accounting import DELTA, as_plain, release_epsilon
 from dvfl.privacy.findings import UNDEFENDED, Finding
 from dvfl.privacy.leak_figure import leak_against_accuracy
 from dvfl.privacy.measured import Measured
@@ -58,18 +58,13 @@ class Audit:
         plain = {name: value for name, value in vars(self).items() if name != "findings"}
         made = {**plain, "seconds": round(self.seconds, 1), "delta": DELTA}
         made |= {"seeds": list(self.seeds), "waiting": list(self.waiting)}
-        told = [{**one.as_dict(), "release_epsilon": _plain(_counted(one))} for one in self.findings]
+        told = [{**one.as_dict(), "release_epsilon": as_plain(_counted(one))} for one in self.findings]
         return {**made, "findings": told}
 
 
 def _counted(finding: Finding) -> float | None:
     """Of what is sent of a row, all releases together."""
     return release_epsilon(finding.noise, finding.releases)
-
-
-def _plain(epsilon: float | None) -> float | str | None:
-    """As JSON has it: no number is infinite there."""
-    return "infinite" if epsilon == math.inf else epsilon
 
 
 def plots(audit: Audit) -> dict[str, str]:

@@ -18,6 +18,7 @@ from dvfl.federation.storage import Checkpoint, saved_checkpoint
 from dvfl.federation.table import Table, read_prepared
 from dvfl.privacy.attacks.inversion import measure
 from dvfl.privacy.measured import Control, Measured
+from dvfl.privacy.party_promise import releases
 from dvfl.privacy.party_rows import chosen_rows
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
@@ -75,7 +76,7 @@ class TrainedGuest:
             "flatten": release is not None and release.flatten,
             "guest_objective": plan.guest_objective,
             "adversary": plan.adversary,
-            "releases": plan.guest_epochs // plan.period + 1,  # of each row, at least: every push and the sweep
+            "releases": releases(plan.guest_epochs, plan.period),
         }
 
     def _training(self) -> GuestTraining:

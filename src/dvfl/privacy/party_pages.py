@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dvfl.privacy.accounting import DELTA, as_plain, promise, release_epsilon
 from dvfl.privacy.attacks.inversion import strongest
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.summary import figure, knew
@@ -24,8 +25,16 @@ class PartyAudit:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
-        plain = {"party": self.party, "wire": self.wire, "guest": self.guest, "feedback": list(self.back)}
+        plain: dict[str, Any] = {
+            "party": self.party,
+            "wire": self.wire,
+            "guest": self.guest,
+            "feedback": list(self.back),
+        }
         plain["unmeasured"] = self.unmeasured
+        if self.guest is not None:
+            epsilon = release_epsilon(self.guest["noise"], self.guest["releases"])
+            plain["guest"] = {**self.guest, "release_epsilon": as_plain(epsilon), "delta": DELTA}
         return {**plain, "figures": [one.as_dict() for one in self.figures]}
 
 
@@ -42,6 +51,8 @@ def sentences(audit: PartyAudit) -> list[str]:
     if audit.guest is not None:
         times, defence = audit.guest["releases"], _defence(audit.guest)
         told.append(f"Its encodings ({defence}) are sent {times} times of each row, and once more for a prediction.")
+        if audit.guest["noise"]:
+            told.append(f"What noise promises: {promise(audit.guest['noise'], times)}.")
     for one in _strongest(audit, "inversion"):
         told.append(
             f"A host that knows the columns of {one.known:,} of its people reconstructs {figure(one)} of the variance"
