@@ -85,6 +85,13 @@ def test_a_run_without_recordings_is_refused_with_the_switch_that_makes_them(
     assert "dvfl train --record" in refused(capsys, str(bare), "--out", "audit", *ALONE)
 
 
+def test_a_run_with_faults_is_refused_before_it_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--faults", "guest:0.3:0.5", "--record", "--out", str(tmp_path / "run")]
+    assert main(["train", *SHORT, *words]) == 2
+    assert "--record does not go with --faults" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_recording_that_was_cut_short_is_refused(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,7 +154,7 @@ def test_a_folder_that_was_begun_otherwise_is_refused(run: Path, capsys: pytest.
     words = (str(run), "--out", "audit", "--alone", "--small", "--quiet", "--defence", "none")
     assert main(["audit", *words, "--known", "10"]) == 0
     capsys.readouterr()
-    assert "another effort" in refused(capsys, *words, "--known", "20")
+    assert "other attackers (--small, --known)" in refused(capsys, *words, "--known", "20")
 
 
 def test_a_run_that_was_stopped_goes_on_recording(tmp_path: Path) -> None:

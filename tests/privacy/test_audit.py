@@ -22,7 +22,7 @@ def test_a_folder_that_an_earlier_version_began_goes_on_with_what_newer_settings
 @pytest.mark.parametrize("settings", [{"hosts": 2, "adversary": 0.5}, {"hosts": 4, "adversary": 0.0}])
 def test_other_settings_than_it_was_begun_with_are_refused(tmp_path: Path, settings: dict[str, object]) -> None:
     AuditFolder(tmp_path, {"settings": {"hosts": 2}})
-    with pytest.raises(UserError, match="was begun with another settings"):
+    with pytest.raises(UserError, match="was begun with a run with other settings"):
         AuditFolder(tmp_path, {"settings": settings}, USUAL)
 
 

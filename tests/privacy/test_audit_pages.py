@@ -52,7 +52,7 @@ def test_the_strongest_way_counts_and_stands_beside_its_control() -> None:
 
 def test_where_there_is_no_channel_the_page_says_so_and_gives_no_figure() -> None:
     line = next(one for one in lines([audit().findings[0], audit().findings[2]]) if "feedback" in one.what)
-    assert line.answers[0].startswith("nothing to look at") and line.answers[1].startswith("0.99")
+    assert line.answers[0].startswith("nothing to look at") and line.answers[1].startswith("99 of 100 pairs told apart")
     heads, rows = defence_table(audit())
     column = heads.index("by a guest's gradients")
     assert [row[column] for row in rows] == ["no channel", "no channel", "0.99"]
@@ -62,7 +62,7 @@ def test_help_is_that_of_the_federation_that_has_a_channel() -> None:
     """DVFL's figure, which is a guess, is the same whatever help there is."""
     found = [audit().findings[0], audit().findings[2]]
     line = next(one for one in lines(found) if "feedback" in one.what)
-    assert line.help == "the label of 1 of each class" and line.baseline == "a guess: 0.50"
+    assert line.help == "the label of 1 of each class" and line.baseline == "a guess: 50 of 100 pairs"
 
 
 def labels(attack: str, way: str, mean: float, *, channel: bool = True, known: int = 10, control: str = "") -> Measured:

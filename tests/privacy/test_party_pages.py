@@ -48,7 +48,9 @@ def test_the_page_of_an_owner_tells_of_labels_and_of_who_was_trained_on() -> Non
     audit = PartyAudit("owner", {**WIRE, "role": "owner"}, None, figures, [])
     labels, members = sentences(audit)[-2:]
     assert "labels of 10 of each class names 71.2" in labels and "(a guess: 10.0" in labels
-    assert "0.53 (network" in members
+    assert (
+        "53 of 100 pairs" in members and "network" in members and sentences(audit)[0].startswith("owner is the owner.")
+    )
     assert markdown(audit).count("| membership |") == 2
 
 

@@ -41,6 +41,13 @@ from dvfl.strategies.settings import AnySettings, Settings
 PARTS = "parts"
 _ABOUT = "about"
 _FORMAT = 4
+_OTHERS = {  # what an audit is of, in words
+    "format": "another version of dvfl audit",
+    "run": "a run on other data",
+    "settings": "a run with other settings",
+    "seeds": "a run with other seeds",
+    "effort": "other attackers (--small, --known)",
+}
 # What a party saw of a trained federation ..
 _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
     "inversion": inversion.measure,
@@ -118,7 +125,7 @@ class AuditFolder:
             before["settings"] = {**usual, **before.get("settings", {})}
             for name, value in about.items():
                 if before.get(name) != value:
-                    raise UserError(f"--out {path} was begun with another {name}; another --out keeps both")
+                    raise UserError(f"--out {path} was begun with {_OTHERS[name]}; another --out keeps both")
             write_json(note, about)
         except OSError as error:
             raise UserError(f"--out {path} cannot be written ({error.strerror}); another place is right") from error

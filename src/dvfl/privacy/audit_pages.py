@@ -13,6 +13,7 @@ from dvfl.privacy.leak_figure import leak_against_accuracy
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.summary import answered, figure, knew, lines
 from dvfl.privacy.templating import rendered
+from dvfl.privacy.verdict import verdict
 
 _PLOTTED = (
     ("inversion", 50, "a guest's columns that a host reconstructs\nwith 50 known people, share of variance"),
@@ -83,6 +84,7 @@ def markdown(audit: Audit) -> str:
     plain = [one for one in audit.findings if one.defence == UNDEFENDED]
     text = [f"# What leaks: {audit.dataset}", "", *(f"- {name}: {value}" for name, value in facts(audit)), ""]
     text += [*([audit.note, ""] if audit.note else []), "## In short", ""]
+    text += [*(f"- {sentence}" for sentence in verdict(audit.findings, audit.score)), ""]
     heads = ["who", "could learn", "with the help of", *(one.strategy for one in plain), "baseline"]
     rows = [[line.who, line.what, line.help, *line.answers, line.baseline] for line in lines(plain)]
     text += [*_table(heads, rows), "", *(f"{sentence}\n" for sentence in WORDS), "## Defences", ""]
@@ -102,6 +104,7 @@ def page(audit: Audit) -> str:
         audit=audit,
         facts=facts(audit),
         strategies=[one.strategy for one in plain],
+        sentences=verdict(audit.findings, audit.score),
         lines=lines(plain),
         words=WORDS,
         heads=heads,
@@ -116,7 +119,8 @@ def page(audit: Audit) -> str:
 WORDS = (
     "A share of variance of 0% is what the mean of all rows gives, 100% is every value to the digit. Labels that are"
     " named right count so that every class weighs the same, however rare: a guess has 50% of two classes, 10% of ten."
-    " Where an area under the curve is given, a guess has 0.5.",
+    " Of a pair of people one is marked and the other is not; who guesses tells 50 of 100 apart. Tables give that as"
+    " the area under the curve, from 0.5 to 1.",
     "Each figure is the strongest of all ways that were tried, the attacker knowing the defence and trained against it;"
     " somebody may find a stronger one. No backward channel means that nothing of labels reaches a guest or a host."
     " It does not mean that nothing can be learned from what is sent forward.",

@@ -94,6 +94,8 @@ class Training:
 
 def check_recordable(simulation: Simulation) -> None:
     """Refuses what no audit could be made of, before it is trained."""
+    if simulation.faults[0].texts:
+        raise UserError("--record does not go with --faults: an audit needs a run without")
     rows_of(simulation.data)
 
 

@@ -1,6 +1,5 @@
 """What an audit found of one federation: its accuracy, every attack's figures, and which of them count."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,14 +60,3 @@ class Finding:
         """Takes back what `as_dict` gave."""
         figures = tuple(Measured.from_dict(one) for one in plain["figures"])
         return cls(**{**plain, "accuracy": tuple(plain["accuracy"]), "figures": figures})
-
-
-def known_counts(findings: Iterable[Finding], attack: str) -> list[int]:
-    """All numbers of known rows that an attack was measured with."""
-    return sorted({one.known for finding in findings for one in finding.figures if one.attack == attack})
-
-
-def undefended(findings: Sequence[Finding], strategy: str) -> Finding | None:
-    """A strategy as it is."""
-    own = (one for one in findings if one.strategy == strategy and one.defence == UNDEFENDED)
-    return next(own, None)

@@ -7,7 +7,7 @@ from typing import Any
 from dvfl.privacy.accounting import DELTA, as_plain, promise, release_epsilon
 from dvfl.privacy.attacks.inversion import strongest
 from dvfl.privacy.measured import Measured
-from dvfl.privacy.summary import figure, knew
+from dvfl.privacy.summary import figure, knew, pairs
 from dvfl.privacy.templating import rendered
 
 
@@ -41,7 +41,8 @@ class PartyAudit:
 def sentences(audit: PartyAudit) -> list[str]:
     """In short."""
     messages = sum(one["count"] for one in audit.wire["messages"])
-    told = [f"{audit.party} is a {audit.wire['role']}. It recorded {messages:,} messages."]
+    role = {"owner": "the owner"}.get(audit.wire["role"], f"a {audit.wire['role']}")
+    told = [f"{audit.party} is {role}. It recorded {messages:,} messages."]
     if audit.back:
         told.append(f"{len(audit.back)} of them carried floating-point numbers to a guest, {audit.back[0]} first.")
     else:
@@ -67,7 +68,8 @@ def sentences(audit: PartyAudit) -> list[str]:
     if members := _strongest(audit, "membership"):
         best = max(members, key=lambda one: one.mean)
         told.append(
-            f"Who sees predictions tells who was trained on by {figure(best)} ({best.way}; 0.5: a guess, 1: always)."
+            f"Who sees predictions tells {pairs(best)} apart of one who was trained on and one who was not ({best.way};"
+            " a guess: 50)."
         )
     if audit.unmeasured:
         told.append(f"Nothing else was measured: {audit.unmeasured}.")

@@ -33,9 +33,7 @@ class Line:
 
 
 QUESTIONS = (
-    Question(
-        "gradient_labels", "a guest", "people's labels, from feedback", "told apart (0.5: a guess)", (0, 1), least=0.5
-    ),
+    Question("gradient_labels", "a guest", "people's labels, from feedback", "told apart", (0, 1), least=0.5),
     Question("direct_labels", "a guest", "people's labels, from feedback", "right", (10,)),
     Question("completion", "a guest", "people's labels, from its own columns", "right", (10,), "average"),
     Question("completion", "a guest that trains for it", "people's labels", "right", (10,), "inflated", "first guest"),
@@ -43,7 +41,7 @@ QUESTIONS = (
     Question("inversion", "a host", "a guest's columns, from encodings", "of their variance", (50, 1000), least=0.0),
     Question("collusion", "a host and a guest together", "another guest's columns", "of their variance", (50, 1000)),
     Question("predictions", "who sees predictions", "a guest's columns", "of their variance", (1000,), least=0.0),
-    Question("membership", "who sees predictions", "who was trained on", "told apart (0.5: a guess)", least=0.5),
+    Question("membership", "who sees predictions", "who was trained on", "told apart", least=0.5),
     Question("backdoor", "a guest", "to turn predictions its way", "of rows turned"),
 )
 
@@ -72,8 +70,18 @@ def answered(finding: Finding, attack: str, known: int | None, way: str = "") ->
     return finding.strongest(attack, known, way=way)
 
 
+def pairs(one: Measured) -> str:
+    """An area under the curve as people read it: of two people, one marked and one not, how often it is seen which."""
+    return f"{one.mean * 100:.0f} of 100 pairs"
+
+
+def said(one: Measured) -> str:
+    """A value in a sentence."""
+    return pairs(one) if one.measure == "AUC" else figure(one)
+
+
 def figure(one: Measured) -> str:
-    """A value as people read it."""
+    """A value as tables have it."""
     if one.measure in ("balanced accuracy", "share of rows"):
         return f"{one.mean:.1f}\N{NO-BREAK SPACE}%"
     if one.measure == "R2":
@@ -91,8 +99,8 @@ def _answer(one: Measured | None, question: Question) -> str:
         return "does not apply"
     if not one.channel:
         instead = "no more than by looking on:" if question.passive else "nothing to look at, a guess:"
-        return f"{instead} {figure(one)}"
-    return f"{figure(one)} {question.asks}"
+        return f"{instead} {said(one)}"
+    return f"{said(one)} {question.asks}"
 
 
 def _help(one: Measured) -> str:
@@ -122,9 +130,9 @@ def _baseline(finding: Finding, question: Question, first: Measured) -> str:
             return f"{text}; untrained encoders: {figure(random)}" if random is not None else text
     if question.least is None:
         return ""
-    return f"a guess: {question.least:.2f}" if first.measure == "AUC" else "knowing nothing: 0%"
+    return "a guess: 50 of 100 pairs" if first.measure == "AUC" else "knowing nothing: 0%"
 
 
 def _guess(told: Iterable[Measured]) -> str:
     """What is there for those who have nothing to look at."""
-    return next((f"a guess: {figure(one)}" for one in told if not one.channel), "")
+    return next((f"a guess: {said(one)}" for one in told if not one.channel), "")

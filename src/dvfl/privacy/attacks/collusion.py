@@ -10,7 +10,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from dvfl.errors import UserError
 from dvfl.privacy.alike import Alike, by_network, by_ridge, explained
 from dvfl.privacy.attacks.inversion import NETWORK_FROM
 from dvfl.privacy.measured import Control, Measured
@@ -26,7 +25,7 @@ _WEIGHTS = (0.1, 0.3, 1.0)  # of the colluding guest's columns beside encodings
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
     """R2 of the victims' columns with the colluding guest's columns, without them, and from them alone."""
     if len(seen.guests) < 2:
-        raise UserError("one guest: nobody to collude with; two guests or more are right")
+        return []  # nobody to collude with
     neighbours = [*seen.guests[1:], seen.guests[0]]
     columns = [guest.x.expand(len(seen.seeds), -1, -1) for guest in neighbours]
     by_columns = seen.with_encodings(columns)
