@@ -4,6 +4,7 @@ import torch
 
 from dvfl.privacy.measured import r2
 from dvfl.privacy.priors import Prior, posterior, principal
+from dvfl.strategies.machine import threads
 
 
 def test_principal_directions_come_with_their_variances_the_largest_first() -> None:
@@ -40,3 +41,18 @@ def test_guesses_keep_within_what_public_rows_have() -> None:
 def test_one_known_row_is_enough_for_a_guess() -> None:
     x = torch.rand(1, 300, 4, generator=torch.Generator().manual_seed(0))
     assert posterior(Prior.of(x), x[:, :1], x[:, :1], x[:, 1:], x).isfinite().all()
+
+
+def test_wide_tables_are_no_different_with_several_threads() -> None:
+    """MKL's LU factors of a stack of 160 rows and more are wrong with two threads."""
+    x = torch.rand(2, 400, 200, generator=torch.Generator().manual_seed(0))
+    given = x[:, :100, :40], x[:, :100], x[:, 100:, :40], x[..., :40]
+    with threads(2):
+        made = posterior(Prior.of(x), *given)
+    with threads(1):
+        torch.testing.assert_close(made, posterior(Prior.of(x), *given), rtol=1e-4, atol=1e-4)
+
+
+def test_columns_that_are_all_alike_are_guessed_as_they_are() -> None:
+    x = torch.full((1, 60, 4), 0.5)
+    assert (posterior(Prior.of(x), x[:, :10], x[:, :10], x[:, 10:], x) == 0.5).all()

@@ -7,6 +7,8 @@ has nothing to compare encodings with.
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dvfl.errors import UserError
 from dvfl.federation.settings import role_of
 from dvfl.privacy.guest_audit import trained_guest
@@ -14,18 +16,20 @@ from dvfl.privacy.measured import Measured
 from dvfl.privacy.owner_audit import audited_owner
 from dvfl.privacy.party_recordings import wire_summary
 from dvfl.privacy.readers import Effort
+from dvfl.strategies.machine import suited
 
 
 def audited_party(folder: Path, effort: Effort) -> tuple[list[Measured], dict[str, Any]]:
     """What attackers find, with controls; every role's lines as plain data, and what figures rest on."""
     about: dict[str, Any] = {"wire": wire_summary(folder)}
     role = role_of(folder)
-    if role == "guest":
-        guest = trained_guest(folder)
-        return guest.attacked(effort), {**about, "guest": guest.about()}
-    if role == "owner":
-        try:
-            return audited_owner(folder, effort), about
-        except UserError as error:  # its lines can be told of anyway
-            about["unmeasured"] = str(error)
+    with suited(torch.device("cpu"), 0):  # many small products: more threads would wait for each other
+        if role == "guest":
+            guest = trained_guest(folder)
+            return guest.attacked(effort), {**about, "guest": guest.about()}
+        if role == "owner":
+            try:
+                return audited_owner(folder, effort), about
+            except UserError as error:  # its lines can be told of anyway
+                about["unmeasured"] = str(error)
     return [], about

@@ -86,14 +86,19 @@ def posterior(prior: Prior, z: Tensor, x: Tensor, others: Tensor, every: Tensor)
 def _forward(prior: Prior, c: Tensor, z: Tensor, penalty: Tensor) -> Tensor:
     """Ridge from coordinates to encodings: (stack, directions, seen)."""
     unit = torch.eye(c.shape[2], dtype=c.dtype, device=c.device)
-    weight = penalty * c.shape[1] * prior.variances.mean(2, keepdim=True)
-    solved: Tensor = torch.linalg.solve(c.mT @ c + weight * unit, c.mT @ z)
-    return solved
+    weight = penalty * c.shape[1] * prior.variances.mean(2, keepdim=True).clamp(min=1e-12)
+    return _solved(c.mT @ c + weight * unit, c.mT @ z)
 
 
 def _inverse(prior: Prior, forward: Tensor, noise: Tensor) -> Tensor:
     """The posterior mean's map from encodings to coordinates: (stack, seen, directions)."""
     unit = torch.eye(forward.shape[2], dtype=forward.dtype, device=forward.device)
     weighted = forward.mT * prior.variances  # (stack, seen, directions)
-    solved: Tensor = torch.linalg.solve(weighted @ forward + noise * unit, weighted)
+    return _solved(weighted @ forward + noise * unit, weighted)
+
+
+def _solved(positive: Tensor, right: Tensor) -> Tensor:
+    """`torch.linalg.solve` for positive definite matrices. With two threads of a CPU and 160 rows or more that fails in
+    PyTorch 2.13 (MKL's LU factors of a stack are no longer valid); Cholesky's are, and take half the work."""
+    solved: Tensor = torch.cholesky_solve(right, torch.linalg.cholesky(positive))
     return solved
