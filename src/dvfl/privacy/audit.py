@@ -40,7 +40,7 @@ from dvfl.strategies.settings import AnySettings, Settings
 
 PARTS = "parts"
 _ABOUT = "about"
-_FORMAT = 4
+_FORMAT = 5
 _OTHERS = {  # what an audit is of, in words
     "format": "another version of dvfl audit",
     "run": "a run on other data",
@@ -62,7 +62,10 @@ _SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
 # .. which of those are measured on raw columns and untrained encoders as well ..
 _CONTROLLED = ("inversion", "probing", "completion")
 # .. which gain from a row's earlier encodings too, and what is then seen ..
-_REPEATED = {"inversion": "all encodings of one guest", "probing": "all encodings of all guests"}
+_REPEATED: dict[str, tuple[Callable[[Recording, Effort], list[Measured]], str]] = {
+    "inversion": (functools.partial(inversion.measure, with_others=False), "all encodings of one guest"),
+    "probing": (probing.measure, "all encodings of all guests"),
+}
 # .. and what an attacker does while it trains.
 _ACTIVE = ("completion, active", "backdoor")
 
@@ -256,8 +259,9 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
     figures = _SEEN[attack](made.recording, effort)
     every = made.recording.with_earlier()
     if every is not None and attack in _REPEATED:
-        again = [one for one in _SEEN[attack](every, effort) if not one.control]
-        figures += [replace(one, way=f"{one.way}, earlier releases too", saw=_REPEATED[attack]) for one in again]
+        measured, saw = _REPEATED[attack]
+        again = [one for one in measured(every, effort) if not one.control]
+        figures += [replace(one, way=f"{one.way}, earlier releases too", saw=saw) for one in again]
     if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]

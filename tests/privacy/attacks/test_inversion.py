@@ -29,7 +29,9 @@ def correlated(seen: Recording) -> Recording:
 
 def test_linear_encodings_are_inverted_in_every_way() -> None:
     figures = {one.way: one.mean for one in inversion.measure(made_up(linear), EFFORT)}
-    assert set(figures) == {"ridge", "network", "ridge, all encodings", "public rows", "surrogate encoder"}
+    alone = {"ridge", "network", "ridge, all encodings", "public rows", "surrogate encoder"}
+    assert set(figures) == {*alone, "ridge, all guests"}
+    assert figures["ridge, all guests"] > 0.999
     assert figures["ridge"] > 0.999
     assert figures["ridge, all encodings"] > 0.999
     assert figures["public rows"] > 0.99
@@ -40,6 +42,29 @@ def test_linear_encodings_are_inverted_in_every_way() -> None:
 def test_noise_is_inverted_in_no_way() -> None:
     for figure in inversion.measure(made_up(noise), EFFORT):
         assert -0.2 < figure.mean < 0.05, figure
+
+
+def test_what_other_guests_sent_helps_where_they_know_the_same() -> None:
+    """Two guests with the same columns, of which each sends a half."""
+    seen = made_up(columns=(6, 6), shift=0.0, pool=600)
+    x = seen.guests[0].x
+    halves = replace(seen, guests=tuple(replace(guest, x=x) for guest in seen.guests))
+    halves = halves.with_encodings([x[None, :, :3], x[None, :, 3:]])
+    effort = replace(EFFORT, known=(500,))
+    figures = {one.way: one.mean for one in inversion.measure(halves, effort)}
+    assert figures["ridge"] < 0.6 and figures["ridge, all guests"] > 0.99 and figures["network, all guests"] > 0.9
+    assert {one.way for one in inversion.measure(halves, effort, with_others=False)} == {
+        "ridge",
+        "network",
+        "public rows",
+        "surrogate encoder",
+    }
+
+
+def test_nobody_else_sent_anything_where_there_is_one_guest_and_where_hosts_see_sums() -> None:
+    for seen in (made_up(columns=(6,)), made_up(strategy="vfb2")):
+        ways = {one.way for one in inversion.measure(seen, replace(EFFORT, known=(20,)))}
+        assert not any("all guests" in way for way in ways)
 
 
 def test_public_rows_make_up_for_few_known_ones() -> None:

@@ -3,47 +3,46 @@
 He et al. (2019) invert what one party of a split network sends to another, with a network learned from pairs of inputs
 and encodings, and with a surrogate of the sender's part where no pairs can be had. Here a host has come to know the
 columns of some rows, whose encodings it holds anyway. Ways differ in what it uses beside them: nothing, all the other
-encodings that it holds, or public rows of the same kind (the test rows' columns, without their encodings).
+encodings that it holds of the guest, what other guests sent of the same rows, or public rows of the same kind (the test
+rows' columns, without their encodings).
 """
 
 from collections.abc import Iterable, Iterator
 
+import torch
 from torch import Tensor
 
 from dvfl.privacy.alike import Alike, Guess, by_network, by_ridge, explained
+from dvfl.privacy.cases import SUMMED
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.priors import Prior, posterior, principal
 from dvfl.privacy.readers import Effort, best_ridge
 from dvfl.privacy.recording import Recording
+from dvfl.privacy.side_by_side import network_with, ridge_with
 from dvfl.privacy.surrogates import Surrogate
 
 NETWORK_FROM = 50  # known rows; with fewer, networks learn less than ridge
 _FEW = 500  # known rows from which on all encodings that a host holds tell ridge nothing that known ones do not
 
 
-def measure(seen: Recording, effort: Effort) -> list[Measured]:
-    """R2 of the victims' columns, with every way and every number of known rows that the pool has."""
+def measure(seen: Recording, effort: Effort, *, with_others: bool = True) -> list[Measured]:
+    """R2 of the victims' columns, with every way and every number of known rows that the pool has.
+
+    `with_others`: other guests' encodings serve too.
+    """
     ways = _ways(effort)
+    others = _of_others(seen) if with_others else None
     figures = []
     for count in (count for count in effort.known if count <= seen.rows.pool):
         known = seen.known(count, "inversion")
         for name, way in ways.items():
             if (name == "network" and count < NETWORK_FROM) or (name == _BY_ALL and count >= _FEW):
                 continue
-            values = explained(seen, known, way)
-            figures.append(
-                Measured(
-                    "inversion",
-                    name,
-                    "a host",
-                    _SAW.get(name, "encodings of one guest"),
-                    count,
-                    "columns",
-                    "a guest's columns",
-                    "R2",
-                    values,
-                )
-            )
+            figures.append(_measured(name, count, explained(seen, known, way)))
+        if others is not None:
+            figures.append(_measured(_RIDGE_OTHERS, count, ridge_with(seen, others, known)))
+        if others is not None and count >= _FEW:  # with fewer, a network loses by what others sent
+            figures.append(_measured(_NETWORK_OTHERS, count, network_with(seen, others, known, effort)))
     return figures
 
 
@@ -57,9 +56,24 @@ def strongest(figures: Iterable[Measured]) -> list[Measured]:
     return list(best.values())
 
 
+def _measured(way: str, count: int, values: tuple[float, ...]) -> Measured:
+    saw, target = _SAW.get(way, "encodings of one guest"), "a guest's columns"
+    return Measured("inversion", way, "a host", saw, count, "columns", target, "R2", values)
+
+
+def _of_others(seen: Recording) -> list[Tensor] | None:
+    """What all others sent, for each guest; None where there is nobody else, or a host sees sums alone."""
+    if len(seen.guests) < 2 or seen.strategy in SUMMED:
+        return None
+    return [torch.cat([other.z for other in seen.guests if other is not guest], 2) for guest in seen.guests]
+
+
 _BY_ALL = "ridge, all encodings"
+_RIDGE_OTHERS, _NETWORK_OTHERS = "ridge, all guests", "network, all guests"
 _SAW = {
     _BY_ALL: "all encodings of one guest",
+    _RIDGE_OTHERS: "encodings of all guests",
+    _NETWORK_OTHERS: "encodings of all guests",
     "public rows": "all encodings of one guest, and public rows of its kind",
     "surrogate encoder": "encodings of one guest, and public rows of its kind",
 }
