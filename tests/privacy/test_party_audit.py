@@ -14,9 +14,11 @@ import torch
 from digits import make_digits
 
 from dvfl.errors import UserError
+from dvfl.federation.guest_release import Release
 from dvfl.federation.predicting import predict
 from dvfl.federation.supervisor import Supervisor
 from dvfl.privacy.guest_audit import trained_guest
+from dvfl.privacy.guest_replay import replayed
 from dvfl.privacy.measured import Measured, r2
 from dvfl.privacy.owner_audit import owner_recording
 from dvfl.privacy.party_audit import audited_party
@@ -144,6 +146,37 @@ def test_a_guest_records_its_rows_and_what_it_sends_of_them(run: Path) -> None:
     assert torch.equal(again.guests[0].x, own.x) and torch.equal(again.guests[0].z, own.z)
 
 
+def test_what_it_pushed_before_is_told_by_training_again(run: Path) -> None:
+    for party, some in (("guest-1", 1), ("guest-2", 2)):  # its first push; means of all noisy ones and of the last
+        guest = trained_guest(run / party)
+        seen = guest.recording()
+        own, every = seen.guests[0], seen.with_earlier()
+        assert own.earlier is not None and own.earlier.shape == (1, seen.rows.count, some * own.z.shape[2])
+        assert every is not None and torch.isfinite(own.earlier).all()
+        assert not torch.allclose(own.earlier[:, : seen.rows.trained, : own.z.shape[2]], own.z[:, : seen.rows.trained])
+    again = guest._training()  # of the one with noise, whose pushes are all looked at
+    replayed(again, guest.plan, guest.table.slots[:10].copy(), noisy=True)
+    trained = guest._training()
+    trained.guest.learner.restore(guest.saved.tensors)
+    assert again.encoder_hash == trained.encoder_hash
+
+
+def test_noise_that_is_drawn_anew_in_every_epoch_is_averaged(run: Path) -> None:
+    guest = replace(trained_guest(run / "guest-1"), release=Release(clip=5.0, noise=0.1, secret=bytes(32)))
+    seen = guest.recording()
+    every = seen.with_earlier()
+    assert every is not None
+    last, all_releases = explained(seen), explained(every)
+    assert all_releases > last + 0.05
+
+
+def test_too_long_a_training_is_not_repeated(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dvfl.privacy.guest_replay._MOST", 1000)
+    guest = trained_guest(run / "guest-2")
+    assert guest.recording().guests[0].earlier is None
+    assert guest.about()["earlier_releases_attacked"] is False
+
+
 def test_what_it_records_is_what_the_host_holds_of_it(run: Path) -> None:
     seen = trained_guest(run / "guest-2").recording().guests[0].z[0]
     held = np.fromfile(next((run / "host-1" / "state").glob("*guest-2*.values.table")), np.float32)
@@ -172,10 +205,12 @@ def test_a_guest_is_attacked_beside_its_controls_with_as_many_known_rows_as_ther
 
     monkeypatch.setattr("dvfl.privacy.guest_audit.measure", measure)
     found, about = audited_party(run / "guest-2", replace(SMALL, known=(100, 1000, 10_000)))
-    assert [(one.control, one.known) for one in found] == [
-        (control, known) for control in ("", "raw features", "random encoder") for known in (100, 1000)
+    repeated = "ridge, earlier releases too"
+    kinds = [("ridge", ""), (repeated, ""), ("ridge", "raw features"), ("ridge", "random encoder")]
+    assert [(one.way, one.control, one.known) for one in found] == [
+        (*kind, known) for kind in kinds for known in (100, 1000)
     ]
-    assert found[3].values[0] > 0.999 > found[1].values[0]
+    assert found[5].values[0] > 0.999 > found[1].values[0]
     assert about["wire"]["role"] == "guest" and about["guest"]["tests_trained_on"] is False
     assert (about["guest"]["clip"], about["guest"]["noise"], about["guest"]["releases"]) == (1.0, 1.0, 5)
 

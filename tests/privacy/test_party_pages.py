@@ -8,6 +8,7 @@ from dvfl.privacy.measured import Control, Measure, Measured
 from dvfl.privacy.party_pages import PartyAudit, markdown, sentences
 
 PLAIN = {"clip": None, "noise": 0.0, "flatten": False, "guest_objective": "reconstruction", "adversary": 0.0}
+PLAIN["earlier_releases_attacked"] = True
 WIRE = {"role": "guest", "messages": [], "unreadable": 0}
 
 
@@ -31,6 +32,12 @@ def test_the_page_names_every_defence_of_a_guest(change: dict[str, Any], words: 
     assert any(f"Its encodings {words} are sent 3 times" in sentence for sentence in sentences(audit))
     promised = [sentence for sentence in sentences(audit) if sentence.startswith("What noise promises: ")]
     assert len(promised) == ("noise" in change)
+
+
+def test_the_page_says_where_earlier_pushes_were_not_looked_at() -> None:
+    guest = {**PLAIN, "releases": 3, "earlier_releases_attacked": False}
+    told = sentences(PartyAudit(party="guest-1", wire=WIRE, guest=guest, back=[], figures=[]))
+    assert any("pushed before the last time was not attacked" in sentence for sentence in told)
 
 
 def figure(attack: str, way: str, known: int, value: float, measure: Measure, control: Control = "") -> Measured:

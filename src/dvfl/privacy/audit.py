@@ -31,7 +31,7 @@ from dvfl.privacy.cases import SUMMED, Case, Training, controls
 from dvfl.privacy.defences import Defence, chosen
 from dvfl.privacy.dp_cases import dp_recorded, keep_encoders
 from dvfl.privacy.findings import UNDEFENDED, Finding
-from dvfl.privacy.measured import Measured
+from dvfl.privacy.measured import Measured, of_earlier_releases
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recorder import recorded
 from dvfl.privacy.recording import Recording
@@ -260,8 +260,7 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
     every = made.recording.with_earlier()
     if every is not None and attack in _REPEATED:
         measured, saw = _REPEATED[attack]
-        again = [one for one in measured(every, effort) if not one.control]
-        figures += [replace(one, way=f"{one.way}, earlier releases too", saw=saw) for one in again]
+        figures += of_earlier_releases(measured(every, effort), saw)
     if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]

@@ -141,7 +141,7 @@ def recording_of(
     z = [one[replicas] for one in sent]
     own = [None if one is None else one[replicas] for one in _own(simulation, tables)]
     back = [None] * len(tables) if gradients is None else gradients
-    before = [None] * len(tables) if earlier is None else _before(earlier, z)
+    before = [None] * len(tables) if earlier is None else earlier_of_each(earlier, z)
     guests = zip(data.guests, tables, z, back, own, before, strict=True)
     recorded = tuple(GuestRecording(guest.name, *rest) for guest, *rest in guests)
     return Recording(name, simulation.seeds[replicas], rows, recorded, y, outputs[replicas], numbers)
@@ -172,8 +172,9 @@ def _own(simulation: Simulation, tables: Sequence[Tensor]) -> Sequence[Tensor | 
     return bare
 
 
-def _before(earlier: Tensor, z: Sequence[Tensor]) -> list[Tensor]:
-    """Those of each guest side by side: (replicas, rows, some x latent). Of test rows nothing was sent before."""
+def earlier_of_each(earlier: Tensor, z: Sequence[Tensor]) -> list[Tensor]:
+    """Of what was sent of trained rows before, (some, replicas, trained rows, W_g), each guest's side by side:
+    (replicas, rows, some x latent). Of test rows nothing was, so what was sent of them, `z`, stands there."""
     made = []
     for own, now in zip(earlier.split([one.shape[2] for one in z], 3), z, strict=True):
         trained = torch.cat(list(own), 2)

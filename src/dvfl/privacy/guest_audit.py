@@ -17,11 +17,13 @@ from dvfl.federation.settings import read_federation, read_guest, role_of
 from dvfl.federation.storage import Checkpoint, saved_checkpoint
 from dvfl.federation.table import Table, read_prepared
 from dvfl.privacy.attacks.inversion import measure
-from dvfl.privacy.measured import Control, Measured
-from dvfl.privacy.party_promise import releases
+from dvfl.privacy.cases import earlier_of_each
+from dvfl.privacy.guest_replay import can_be_replayed, replayed
+from dvfl.privacy.measured import Control, Measured, of_earlier_releases
 from dvfl.privacy.party_rows import chosen_rows
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import GuestRecording, Recording, Rows
+from dvfl.privacy.releases import releases
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class TrainedGuest:
         seen = self.recording()
         effort = replace(effort, known=tuple(count for count in effort.known if count <= seen.rows.pool))
         found = measure(seen, effort)
+        every = seen.with_earlier()
+        if every is not None:
+            found += of_earlier_releases(measure(every, effort), "all its encodings")
         for control, other in self.controls(seen).items():
             found += [replace(one, control=control) for one in measure(other, effort)]
         return found
@@ -47,6 +52,7 @@ class TrainedGuest:
     def recording(self) -> Recording:
         """One guest alone: its rows as its encoder reads them, and what its sweep sends of them, after its defence.
 
+        What it pushed of them before is there where that can be told in good time.
         It has no labels and no outputs, so zeros stand there. Test rows are those that it only ever encodes; where it
         has no such rows they are trained on like the others, and say nothing about membership.
         """
@@ -54,7 +60,9 @@ class TrainedGuest:
         training = self._training()
         training.guest.learner.restore(self.saved.tensors)
         z = _sent(training, x, slots)
-        own = GuestRecording(self.name, torch.from_numpy(x), z)
+        pushed = self._pushed(slots[: rows.trained])
+        before = None if pushed is None else earlier_of_each(pushed, [z])[0]
+        own = GuestRecording(self.name, torch.from_numpy(x), z, earlier=before)
         labels, outputs = torch.zeros(rows.count, dtype=torch.int64), torch.zeros(1, rows.count, 1)
         return Recording("dvfl", (self.plan.seed,), rows, (own,), labels, outputs)
 
@@ -63,6 +71,15 @@ class TrainedGuest:
         _, x, slots = self._rows()
         untrained = _sent(self._training(), x, slots)
         return {"raw features": seen.raw(), "random encoder": seen.with_encodings([untrained])}
+
+    def _pushed(self, slots: NDArray[np.int32]) -> Tensor | None:
+        if not can_be_replayed(self.plan, self.table.rows, noisy=self._noisy):
+            return None
+        return replayed(self._training(), self.plan, slots, noisy=self._noisy)
+
+    @property
+    def _noisy(self) -> bool:
+        return self.release is not None and self.release.noise > 0
 
     def about(self) -> dict[str, Any]:
         """What figures of it rest on."""
@@ -77,6 +94,7 @@ class TrainedGuest:
             "guest_objective": plan.guest_objective,
             "adversary": plan.adversary,
             "releases": releases(plan.guest_epochs, plan.period),
+            "earlier_releases_attacked": can_be_replayed(plan, self.table.rows, noisy=self._noisy),
         }
 
     def _training(self) -> GuestTraining:

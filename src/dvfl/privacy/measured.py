@@ -1,6 +1,7 @@
 """What an attack found, with everything that it rests on."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -39,6 +40,11 @@ class Measured:
     def from_dict(cls, plain: dict[str, Any]) -> "Measured":
         """Takes back what `as_dict` gave."""
         return cls(**{**plain, "values": tuple(plain["values"])})
+
+
+def of_earlier_releases(figures: Iterable[Measured], saw: str) -> list[Measured]:
+    """Figures of an attack that looked at several releases of each row, beside those of one that did not."""
+    return [replace(one, way=f"{one.way}, earlier releases too", saw=saw) for one in figures if not one.control]
 
 
 def r2(x: Tensor, guess: Tensor) -> Tensor:

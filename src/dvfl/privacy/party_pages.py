@@ -52,6 +52,8 @@ def sentences(audit: PartyAudit) -> list[str]:
     if audit.guest is not None:
         times, defence = audit.guest["releases"], _defence(audit.guest)
         told.append(f"Its encodings ({defence}) are sent {times} times of each row, and once more for a prediction.")
+        if not audit.guest["earlier_releases_attacked"]:
+            told.append("What it pushed before the last time was not attacked: to repeat its training takes too long.")
         if audit.guest["noise"]:
             told.append(f"What noise promises: {promise(audit.guest['noise'], times)}.")
     for one in _strongest(audit, "inversion"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from dvfl.errors import UserError
 from dvfl.federation.settings import read_federation, read_guest, role_of
 from dvfl.privacy.accounting import promise
+from dvfl.privacy.releases import releases
 
 
 def party_promise(folder: Path) -> str | None:
@@ -17,8 +18,3 @@ def party_promise(folder: Path) -> str | None:
     except UserError:  # which the doctor has told of
         return None
     return promise(noise, releases(training.guest_epochs, training.period)) if noise else None
-
-
-def releases(guest_epochs: int, period: int) -> int:
-    """How often each row is sent at least: every push, and the sweep."""
-    return guest_epochs // period + 1

@@ -9,13 +9,10 @@ from dvfl.parties.release import Origin
 from dvfl.privacy.cases import Case, Training, Variation, recording_of, rows_of
 from dvfl.privacy.gradients import sent_back
 from dvfl.privacy.recording import Recording
+from dvfl.privacy.releases import earlier, kept
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
-
-_LATE = 5  # of the last noisy releases of a row that are averaged beside all of them
-_EARLY = (1, 5)  # which pushes without noise are kept: encoders change most at first, and tell other things of a row
 
 
 def recorded(case: Case, beside: Mapping[str, Variation] | None = None) -> tuple[Training, Recording]:
@@ -41,29 +38,15 @@ class Recorder:
             self._back.append([one[self._replicas] for one in sent_back(simulation, rows)])
         if isinstance(simulation, Dvfl) and simulation.guests.epoch > self._epoch:
             self._epoch = simulation.guests.epoch
-            if simulation.hosts.wanted and _kept(simulation.settings, self._epoch):
+            s = simulation.settings
+            if simulation.hosts.wanted and kept(self._epoch, s.guest_epochs, s.period, noisy=s.noise > 0):
                 self._pushed.append(_pushed(simulation, self._epoch)[self._replicas])
 
     def recording(self, simulation: Simulation, name: str) -> Recording:
         """Of the training when it is over."""
         back = [torch.stack(each) for each in zip(*self._back, strict=True)]
         noisy = isinstance(simulation, Dvfl) and simulation.settings.noise > 0
-        return recording_of(simulation, name, self._replicas, back or None, self._earlier(noisy))
-
-    def _earlier(self, noisy: bool) -> Tensor | None:
-        """Means of all noisy pushes, and of the last ones; others as they were: (some, replicas, trained rows, W_g)."""
-        if not self._pushed:
-            return None
-        if not noisy:
-            return torch.stack(self._pushed)
-        late = self._pushed[-_LATE:]
-        return torch.stack([sum(those[1:], those[0]) / len(those) for those in (self._pushed, late)])
-
-
-def _kept(settings: Settings, epoch: int) -> bool:
-    """Whether an epoch has pushes that tell more of rows than those of the last, which are recorded anyway."""
-    number, rest = divmod(epoch, settings.period)
-    return rest == 0 and (settings.noise > 0 or (number in _EARLY and epoch < settings.guest_epochs))
+        return recording_of(simulation, name, self._replicas, back or None, earlier(self._pushed, noisy=noisy))
 
 
 @torch.no_grad()
