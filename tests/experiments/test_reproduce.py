@@ -53,12 +53,16 @@ def small() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def made(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that was stopped after its first blocks and continued."""
+def mnist() -> None:
     try:
         load("mnist")
     except UserError:
         pytest.skip("MNIST is not on this machine")
+
+
+@pytest.fixture(scope="module")
+def made(small: None, mnist: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that was stopped after its first blocks and continued."""
     out = tmp_path_factory.mktemp("reproduce")
     first = Noting(stop_at=3)
     with pytest.raises(KeyboardInterrupt):
@@ -152,7 +156,9 @@ def test_fewer_rows_are_drawn_once_and_test_rows_stay() -> None:
 
 
 @pytest.mark.parametrize("rows", ["3", "70000"])
-def test_rows_that_are_not_there_are_refused(rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_are_not_there_are_refused(
+    rows: str, mnist: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["reproduce", "table1", "--rows", rows, "--out", str(tmp_path)]) == 2
     assert "from 64 to 60000" in capsys.readouterr().err
 

@@ -83,15 +83,18 @@ def data_note(tables: list[VerticalData]) -> str:
 
 def _opened(order: Order, out: Path, experiments: list[Experiment], sources: Sources) -> BlockFolder:
     """The folder with what was finished before, for the same order on the same data."""
-    names = sorted({cell.source.dataset for one in experiments for cell in one.cells(order.preset)})
-    data = {f"data of {name}": sources.fingerprint(name) for name in names}
-    begun = {"format": _FORMAT, "preset": order.preset, "rows": order.rows, "device": order.device, **data}
     path = out / "blocks"
     note = path / "order.note"
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        if not note.exists() and any(path.iterdir()):
+        if path.is_dir() and not note.exists() and any(path.iterdir()):
             raise UserError(f"{path}: blocks of another version of dvfl; another --out keeps both")
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be read ({error.strerror}); another place is right") from error
+    names = sorted({cell.source.dataset for one in experiments for cell in one.cells(order.preset)})
+    data = {f"data of {name}": sources.fingerprint(name) for name in names}
+    begun = {"format": _FORMAT, "preset": order.preset, "rows": order.rows, "device": order.device, **data}
+    try:
+        path.mkdir(parents=True, exist_ok=True)
         before = json.loads(note.read_text()) if note.exists() else {}
         for name, value in begun.items():
             if before.get(name, value) != value:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from dvfl.privacy.measured import balanced_accuracy
 from dvfl.privacy.neighbours import Neighbours
-from dvfl.privacy.readers import Effort, Reader, held_out, network, ridge
+from dvfl.privacy.readers import Effort, Reader, deviation, held_out, network, ridge
 from dvfl.privacy.recording import Recording, at
 
 LEARNED = "nearest mean, ridge or network"  # whichever is best on known rows that are held out, replica by replica
@@ -20,7 +20,7 @@ class LabelReader:
     def __init__(self, seen: Recording, z: Tensor, purpose: str) -> None:
         self._seen, self._purpose = seen, purpose
         trained = z[:, : seen.rows.trained].float()  # no label is needed to see how they lie
-        spread = trained.std(1, keepdim=True, correction=0).clamp(min=1e-6)
+        spread = deviation(trained).clamp(min=1e-6)
         self._z = (trained - trained.mean(1, keepdim=True)) / spread
         self._neighbours = Neighbours(trained)
 

@@ -71,30 +71,32 @@ def posterior(prior: Prior, z: Tensor, x: Tensor, others: Tensor, every: Tensor)
     fold = torch.arange(z.shape[1], device=z.device) % folds
     for number in range(folds if folds > 1 else 0):
         kept, out = fold != number, fold == number
+        forward = _forward(prior, c[:, kept], z[:, kept])
         for i, penalty in enumerate(penalties):
-            forward = _forward(prior, c[:, kept], z[:, kept], penalty)
+            inverse = _inverse(prior, forward(penalty))
             for j, noise in enumerate(noises):
-                made = z[:, out] @ _inverse(prior, forward, noise)
-                errors[:, i, j] += (made - c[:, out]).square().sum((1, 2))
+                errors[:, i, j] += (inverse(z[:, out], noise) - c[:, out]).square().sum((1, 2))
     best = errors.flatten(1).argmin(1)
     penalty, noise = (
         grid[place][:, None, None] for grid, place in ((penalties, best // len(noises)), (noises, best % len(noises)))
     )
-    return prior.columns(others @ _inverse(prior, _forward(prior, c, z, penalty), noise))
+    return prior.columns(_inverse(prior, _forward(prior, c, z)(penalty))(others, noise))
 
 
-def _forward(prior: Prior, c: Tensor, z: Tensor, penalty: Tensor) -> Tensor:
-    """Ridge from coordinates to encodings: (stack, directions, seen)."""
+def _forward(prior: Prior, c: Tensor, z: Tensor) -> Callable[[Tensor], Tensor]:
+    """Ridge from coordinates to encodings, by its penalty: (stack, directions, seen)."""
     unit = torch.eye(c.shape[2], dtype=c.dtype, device=c.device)
-    weight = penalty * c.shape[1] * prior.variances.mean(2, keepdim=True).clamp(min=1e-12)
-    return _solved(c.mT @ c + weight * unit, c.mT @ z)
+    scale = c.shape[1] * prior.variances.mean(2, keepdim=True).clamp(min=1e-12)
+    squares, products = c.mT @ c, c.mT @ z
+    return lambda penalty: _solved(squares + penalty * scale * unit, products)
 
 
-def _inverse(prior: Prior, forward: Tensor, noise: Tensor) -> Tensor:
-    """The posterior mean's map from encodings to coordinates: (stack, seen, directions)."""
+def _inverse(prior: Prior, forward: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """The posterior mean of rows' coordinates, from their encodings (stack, rows, seen) and the noise in these."""
     unit = torch.eye(forward.shape[2], dtype=forward.dtype, device=forward.device)
     weighted = forward.mT * prior.variances  # (stack, seen, directions)
-    return _solved(weighted @ forward + noise * unit, weighted)
+    squares = weighted @ forward
+    return lambda z, noise: _solved(squares + noise * unit, z.mT).mT @ weighted
 
 
 def _solved(positive: Tensor, right: Tensor) -> Tensor:

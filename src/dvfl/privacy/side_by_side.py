@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from dvfl.privacy.alike import Alike, by_network, explained
-from dvfl.privacy.readers import Effort, best_ridge
+from dvfl.privacy.readers import Effort, best_ridge, deviation
 from dvfl.privacy.recording import Recording, at
 
+_View = tuple[Tensor, Tensor]  # of known rows, and of those that are guessed
 _WEIGHTS = (0.1, 0.3, 1.0)  # of what stands beside encodings
 
 
@@ -18,14 +19,15 @@ def ridge_with(seen: Recording, beside: Sequence[Tensor], known: Tensor) -> tupl
     deserves, none included."""
     shares = []
     for guest, more in zip(seen.guests, beside, strict=True):
-        pairs = [torch.cat([_evened(guest.z), weight * _evened(more)], 2) for weight in _WEIGHTS]
-
-        def guess(group: Alike, known: Tensor, pairs: list[Tensor] = pairs) -> Tensor:
-            rows = group.rows.victim
-            views = [(group.known(known)[0], group.victims), *((at(pair, known), pair[:, rows]) for pair in pairs)]
-            return best_ridge(views, group.known(known)[1], scaled=False)
-
         alone = replace(guest, z=_evened(guest.z), gradients=None)
+        others = _evened(more)
+
+        def guess(group: Alike, known: Tensor, others: Tensor = others) -> Tensor:
+            z, x = group.known(known)
+            own, rest = (z, group.victims), (at(others, known), others[:, group.rows.victim])
+            views = (_joined(own, rest, weight) for weight in _WEIGHTS)
+            return best_ridge([own, *views], x, scaled=False)
+
         shares.append(explained(replace(seen, guests=(alone,)), known, guess))
     return tuple(sum(each) / len(each) for each in zip(*shares, strict=True))
 
@@ -37,7 +39,12 @@ def network_with(seen: Recording, beside: Sequence[Tensor], known: Tensor, effor
     return explained(both, known, by_network(effort))
 
 
+def _joined(own: _View, rest: _View, weight: float) -> _View:
+    """Two views of the same rows side by side."""
+    return torch.cat([own[0], weight * rest[0]], 2), torch.cat([own[1], weight * rest[1]], 2)
+
+
 def _evened(values: Tensor) -> Tensor:
     """Columns (replicas, rows, width) scaled to one spread over all rows, which attackers hold; silent ones stay so."""
-    spread = values.std(1, keepdim=True, correction=0)
+    spread = deviation(values)
     return values / spread.maximum(spread.mean(2, keepdim=True) * 0.3).clamp(min=1e-6)
