@@ -83,6 +83,19 @@ def test_a_run_without_recordings_is_refused_with_the_switch_that_makes_them(
     shutil.copytree(run, bare)
     (bare / "recorded.safetensors").unlink()
     assert "dvfl train --record" in refused(capsys, str(bare), "--out", "audit", *ALONE)
+    assert not Path("audit").exists()
+
+
+def test_a_finished_audit_is_written_again_without_recordings(run: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(run, bare)
+    command = ["audit", str(bare), "--out", "audit", "--alone", "--small", "--quiet", "--defence", "none"]
+    assert main([*command, "--known", "10"]) == 0
+    (bare / "recorded.safetensors").unlink()
+    page = Path("audit", "audit.html")
+    page.unlink()
+    assert main([*command, "--known", "10"]) == 0
+    assert page.is_file()
 
 
 def test_a_run_with_faults_is_refused_before_it_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

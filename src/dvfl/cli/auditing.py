@@ -24,7 +24,7 @@ from dvfl.privacy.audit_pages import Audit, markdown, page, plots
 from dvfl.privacy.cases import Case, rows_of
 from dvfl.privacy.defences import ALL, chosen
 from dvfl.privacy.readers import SMALL, Effort
-from dvfl.privacy.record_files import load_recording
+from dvfl.privacy.record_files import check_recorded, load_recording
 from dvfl.strategies import strategy
 from dvfl.strategies.presets import preset
 
@@ -84,6 +84,8 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
     wanted = _subjects(order, folder, case)
     about = {"run": folder.config["data_sha256"], "settings": case.settings.as_dict(), "seeds": list(case.seeds)}
     about["effort"] = _plain(order.effort)
+    if not (order.encoders or AuditFolder.begun(order.out)):  # what is finished needs no recording
+        check_recorded(folder.path)
     parts = AuditFolder(order.out, about, type(case.settings)().as_dict())
     if order.encoders:
         return _encoders(wanted)
@@ -193,7 +195,7 @@ def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> li
         chosen(order.defences, name)  # refuses a name that there is not, before anything is trained
 
     @functools.cache
-    def this() -> Trained:  # what is finished needs no recording
+    def this() -> Trained:
         result = folder.result()
         scores = tuple(result.get("r2", result["accuracy"]))
         return Trained(case, scores, load_recording(folder.path, case.device), None)

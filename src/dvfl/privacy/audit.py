@@ -40,6 +40,7 @@ from dvfl.strategies.settings import AnySettings, Settings
 
 PARTS = "parts"
 _ABOUT = "about"
+_NOTE = "audit.note"  # what it was begun with
 _FORMAT = 5
 _OTHERS = {  # what an audit is of, in words
     "format": "another version of dvfl audit",
@@ -120,7 +121,7 @@ class AuditFolder:
 
     def __init__(self, path: Path, about: dict[str, Any], usual: Mapping[str, Any] | None = None) -> None:
         self._path = path / PARTS
-        note = self._path / "audit.note"
+        note = self._path / _NOTE
         about, usual = json.loads(json.dumps([{"format": _FORMAT, **about}, usual or {}]))  # as they will be read
         try:
             self._path.mkdir(parents=True, exist_ok=True)
@@ -132,6 +133,11 @@ class AuditFolder:
             write_json(note, about)
         except OSError as error:
             raise UserError(f"--out {path} cannot be written ({error.strerror}); another place is right") from error
+
+    @staticmethod
+    def begun(path: Path) -> bool:
+        """Whether an audit has left something there."""
+        return (path / PARTS / _NOTE).is_file()
 
     def read(self, subject: str, part: str) -> Any:
         """A finished part; None where it is not."""

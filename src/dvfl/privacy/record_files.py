@@ -39,11 +39,16 @@ def save_recording(recording: Recording, folder: Path) -> None:
         save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, temporary, about)
 
 
+def check_recorded(folder: Path) -> None:
+    """Refuses a run's folder without a recording."""
+    if not (folder / RECORDED).is_file():
+        raise UserError(f"{folder} has no {RECORDED}: an audit needs what was sent; dvfl train --record writes it")
+
+
 def load_recording(folder: Path, device: torch.device) -> Recording:
     """Takes back what `save_recording` wrote."""
+    check_recorded(folder)
     path = folder / RECORDED
-    if not path.is_file():
-        raise UserError(f"{folder} has no {RECORDED}: an audit needs what was sent; dvfl train --record writes it")
     try:
         with safe_open(path, "pt", device=str(device)) as file:
             about = file.metadata()
