@@ -74,11 +74,15 @@ def test_nobody_else_can_read_it_and_a_folder_without_one_has_none(tmp_path: Pat
     assert noted(tmp_path).entries == ()
 
 
-def test_a_line_that_was_cut_off_is_left_out_and_those_after_it_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damaged", [b'{"at_ms":1,"direction":"se', b'{"kind":"Hello"}', b'{"arrays":4}', b"3", b"\xff"]
+)
+def test_a_damaged_line_is_left_out_and_counted_and_those_after_it_are_read(damaged: bytes, tmp_path: Path) -> None:
     journal(tmp_path).note("sent", "host-1", PUSHED)
+    assert noted(tmp_path).damaged == 0
     with journal_path(tmp_path).open("ab") as file:
-        file.write(b'{"at_ms":1,"direction":"se')
-    assert len(noted(tmp_path).entries) == 1
+        file.write(damaged)
+    assert len(noted(tmp_path).entries) == 1 and noted(tmp_path).damaged == 1
     journal(tmp_path).note("received", "host-1", NO)
     assert told(tmp_path) == [("sent", "host-1", "Encodings"), ("received", "host-1", "Refused")]
 

@@ -215,6 +215,13 @@ def test_a_guest_is_attacked_beside_its_controls_with_as_many_known_rows_as_ther
     assert (about["guest"]["clip"], about["guest"]["noise"], about["guest"]["releases"]) == (1.0, 1.0, 5)
 
 
+def test_more_known_rows_than_a_guest_has_are_refused_and_any_of_a_party_without_columns(run: Path) -> None:
+    with pytest.raises(UserError, match=r"--known 100000: at most [\d,]+, the rows that an attacker can know"):
+        audited_party(run / "guest-2", SMALL, known=(10, 100_000))
+    with pytest.raises(UserError, match="is no guest's folder"):
+        audited_party(run / "host-1", SMALL, known=(10,))
+
+
 def test_a_guest_that_is_not_trained_is_refused(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "guest-1"
     shutil.copytree(run / "guest-1", folder)

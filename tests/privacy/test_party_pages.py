@@ -9,7 +9,8 @@ from dvfl.privacy.party_pages import PartyAudit, markdown, sentences
 
 PLAIN = {"clip": None, "noise": 0.0, "flatten": False, "guest_objective": "reconstruction", "adversary": 0.0}
 PLAIN["earlier_releases_attacked"] = True
-WIRE = {"role": "guest", "messages": [], "unreadable": 0}
+PASSED = {"kind": "Hello", "direction": "sent", "other": "host", "count": 3, "bytes": 30, "floating": []}
+WIRE = {"role": "guest", "messages": [PASSED], "unreadable": 0, "damaged": 0, "full_ms": None}
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,13 @@ def test_the_page_of_an_owner_tells_of_labels_and_of_who_was_trained_on() -> Non
 def test_the_page_says_why_there_are_no_figures() -> None:
     audit = PartyAudit("owner", {**WIRE, "role": "owner"}, None, [], [], "its head is not trained")
     assert sentences(audit)[-1] == "Nothing else was measured: its head is not trained."
+
+
+def test_the_page_takes_nothing_for_proof_that_was_not_recorded() -> None:
+    def told(**change: Any) -> str:
+        return " ".join(sentences(PartyAudit("host-1", {**WIRE, "role": "host", **change}, None, [], [])))
+
+    assert "there is no backward channel" in told() and "recording" not in told()
+    assert "there is no backward channel" not in told(messages=[]) and "a whole run is needed" in told(messages=[])
+    assert "cut off or changed, and say nothing: 2." in told(damaged=2)
+    assert "counts are too low" in told(full_ms=1)

@@ -21,7 +21,7 @@ from dvfl.experiments.presentation import standing_alone
 from dvfl.files import write_json, write_text
 from dvfl.privacy.audit import AuditFolder, Subject, Trained, Watcher, audited, subjects, trained
 from dvfl.privacy.audit_pages import Audit, markdown, page, plots
-from dvfl.privacy.cases import Case, rows_of
+from dvfl.privacy.cases import Case, check_known, rows_of
 from dvfl.privacy.defences import ALL, chosen
 from dvfl.privacy.readers import SMALL, Effort
 from dvfl.privacy.record_files import check_recorded, load_recording
@@ -70,17 +70,14 @@ def carry_out(order: AuditOrder, quiet: bool) -> Path:
         needed("federation", "nats", "cryptography")
         from dvfl.cli.party_auditing import audit_party
 
-        return audit_party(order.run, order.out, order.effort)
+        return audit_party(order.run, order.out, order.effort, order.known)
     device = torch.device(chosen_device(order.device))
     folder = _finished_run(order.run)
     data = _data(folder, order)
     case = _case(folder.config, data, device)
     # Some strategies take less of data that some guests have not all of, and note what they took.
     folder.check_data(data if data.labelled is None else case.simulation().data)
-    known = max(order.known, default=0)
-    rows = rows_of(data)[0]
-    if known > rows.pool:
-        raise UserError(f"--known {known}: at most {rows.pool:,}, the rows that an attacker can know here, is right")
+    check_known(order.known, rows_of(data)[0])
     wanted = _subjects(order, folder, case)
     about = {"run": folder.config["data_sha256"], "settings": case.settings.as_dict(), "seeds": list(case.seeds)}
     about["effort"] = _plain(order.effort)

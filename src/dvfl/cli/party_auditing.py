@@ -1,5 +1,6 @@
 """`dvfl audit` of a party's own folder: what passed its lines, and what others could make of what it sends or has."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from dvfl.cli.auditing import JSON, MARKDOWN, PAGE
@@ -11,9 +12,12 @@ from dvfl.privacy.party_recordings import feedback
 from dvfl.privacy.readers import Effort
 
 
-def audit_party(folder: Path, out: Path, effort: Effort) -> Path:
-    """Writes audit.json, audit.md and audit.html; gives the page for people."""
-    figures, about = audited_party(folder, effort)
+def audit_party(folder: Path, out: Path, effort: Effort, known: Sequence[int]) -> Path:
+    """Writes audit.json, audit.md and audit.html; gives the page for people.
+
+    `known`: how many rows attackers are to know, where somebody said so.
+    """
+    figures, about = audited_party(folder, effort, known)
     sent = [f"{entry.kind} from {entry.other}" for entry in feedback(folder)]
     name, unmeasured = folder.resolve().name, about.get("unmeasured", "")
     audit = PartyAudit(name, about["wire"], about.get("guest"), figures, sent, unmeasured)

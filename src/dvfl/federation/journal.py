@@ -8,7 +8,7 @@ nothing new goes unseen however long the party runs.
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +49,7 @@ class Noted:
 
     entries: tuple[Entry, ...]
     full_ms: int | None  # since when only the first of each sort is in it; None: all are
+    damaged: int  # lines that were cut off or changed
 
 
 class Journal:
@@ -62,7 +63,7 @@ class Journal:
             size = os.fstat(self._file).st_size
             if size and os.pread(self._file, 1, size - 1) != b"\n":  # a full disk may have cut off the last line
                 os.write(self._file, b"\n")
-        self._seen = {entry.sort for entry in _entries(self._path)} if size >= most_bytes else set()
+        self._seen = {entry.sort for entry in _noted(self._path).entries} if size >= most_bytes else set()
         self._full, self._failed = size >= most_bytes, False
 
     def note(self, direction: Direction, other: str, data: bytes) -> None:
@@ -99,29 +100,24 @@ def journal_path(folder: Path) -> Path:
 
 
 def read_journal(folder: Path) -> Noted | None:
-    """A party's journal, which may be in use; None where there is none. Lines that were cut off are left out."""
+    """A party's journal, which may be in use; None where there is none. Damaged lines are left out, and counted."""
     path = journal_path(folder)
-    if not path.exists():
-        return None
-    full = [plain["full_ms"] for plain in _lines(path) if "full_ms" in plain]
-    return Noted(tuple(_entries(path)), min(full, default=None))
+    return _noted(path) if path.exists() else None
 
 
-def _entries(path: Path) -> Iterator[Entry]:
-    for plain in _lines(path):
-        if "kind" in plain:
-            arrays = tuple((name, dtype, tuple(shape)) for name, dtype, shape in plain.pop("arrays"))
-            yield Entry(**plain, arrays=arrays)
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _noted(path: Path) -> Noted:
+    entries: list[Entry] = []
+    full: list[int] = []
+    damaged = 0
     with path.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n"):
-                return  # it is being written just now
             try:
                 plain = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(plain, dict):
-                yield plain
+                if "full_ms" in plain:
+                    full.append(int(plain["full_ms"]))
+                else:
+                    arrays = tuple((name, dtype, tuple(shape)) for name, dtype, shape in plain.pop("arrays"))
+                    entries.append(Entry(**plain, arrays=arrays))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                damaged += line != b"\n"
+    return Noted(tuple(entries), min(full, default=None), damaged)

@@ -114,6 +114,13 @@ def rows_of(data: VerticalData) -> tuple[Rows, NDArray[np.int64], NDArray[np.int
     return rows, draw.permutation(common)[: rows.trained], draw.permutation(tests)[: rows.tests]
 
 
+def check_known(known: Sequence[int], rows: Rows) -> None:
+    """Refuses attackers that were asked for and would know more rows than there are."""
+    most = max(known, default=0)
+    if most > rows.pool:
+        raise UserError(f"--known {most}: at most {rows.pool:,}, the rows that an attacker can know here, is right")
+
+
 @torch.no_grad()
 def recording_of(
     simulation: Simulation,

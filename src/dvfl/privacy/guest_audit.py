@@ -49,6 +49,11 @@ class TrainedGuest:
             found += [replace(one, control=control) for one in measure(other, effort)]
         return found
 
+    @property
+    def rows(self) -> Rows:
+        """How many of its rows serve for what."""
+        return self._rows()[0]
+
     def recording(self) -> Recording:
         """One guest alone: its rows as its encoder reads them, and what its sweep sends of them, after its defence.
 
@@ -83,8 +88,7 @@ class TrainedGuest:
 
     def about(self) -> dict[str, Any]:
         """What figures of it rest on."""
-        rows, _, _ = self._rows()
-        plan, release = self.plan, self.release
+        rows, plan, release = self.rows, self.plan, self.release
         return {
             "rows": {"pool": rows.pool, "victims": rows.victims, "tests": rows.tests},
             "tests_trained_on": self.tests is None,

@@ -4,6 +4,7 @@ What passed its lines is for every role. A guest can attack what it sends beside
 has nothing to compare encodings with.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from dvfl.errors import UserError
 from dvfl.federation.settings import role_of
+from dvfl.privacy.cases import check_known
 from dvfl.privacy.guest_audit import trained_guest
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.owner_audit import audited_owner
@@ -19,13 +21,19 @@ from dvfl.privacy.readers import Effort
 from dvfl.strategies.machine import suited
 
 
-def audited_party(folder: Path, effort: Effort) -> tuple[list[Measured], dict[str, Any]]:
-    """What attackers find, with controls; every role's lines as plain data, and what figures rest on."""
+def audited_party(folder: Path, effort: Effort, known: Sequence[int] = ()) -> tuple[list[Measured], dict[str, Any]]:
+    """What attackers find, with controls; every role's lines as plain data, and what figures rest on.
+
+    `known`: how many rows attackers are to know, where somebody said so; of the effort's own, as many as there are.
+    """
     about: dict[str, Any] = {"wire": wire_summary(folder)}
     role = role_of(folder)
+    if known and role != "guest":
+        raise UserError(f"--known: columns are a guest's, and {folder} is no guest's folder; without --known is right")
     with suited(torch.device("cpu"), 0):  # many small products: more threads would wait for each other
         if role == "guest":
             guest = trained_guest(folder)
+            check_known(known, guest.rows)
             return guest.attacked(effort), {**about, "guest": guest.about()}
         if role == "owner":
             try:

@@ -45,10 +45,16 @@ def sentences(audit: PartyAudit) -> list[str]:
     told = [f"{audit.party} is {role}. It recorded {messages:,} messages."]
     if audit.back:
         told.append(f"{len(audit.back)} of them carried floating-point numbers to a guest, {audit.back[0]} first.")
+    elif messages == 0:
+        told.append("So nothing can be said of a backward channel: a recording of a whole run is needed.")
     else:
         told.append("None carried a floating-point number to a guest: there is no backward channel.")
     if audit.wire["unreadable"]:
         told.append(f"{audit.wire['unreadable']:,} could not be read, and were dropped by the party.")
+    if audit.wire["damaged"]:
+        told.append(f"Lines of the recording that were cut off or changed, and say nothing: {audit.wire['damaged']:,}.")
+    if audit.wire["full_ms"] is not None:
+        told.append("The recording was full before the end: counts are too low, but no sort of message is left out.")
     if audit.guest is not None:
         times, defence = audit.guest["releases"], _defence(audit.guest)
         told.append(f"Its encodings ({defence}) are sent {times} times of each row, and once more for a prediction.")

@@ -74,6 +74,7 @@ def wire_summary(folder: Path) -> dict[str, Any]:
             }
             for (kind, direction, other), entries in sorted(kinds.items())
         ],
+        "damaged": seen.noted.damaged,  # lines of the recording itself
         "unreadable": sum(entry.kind == UNREADABLE for entry in seen.noted.entries),
         "floating_to_guests": len(_feedback(seen)),
     }
