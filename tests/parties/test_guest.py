@@ -36,15 +36,30 @@ def test_steps_lower_the_loss() -> None:
 def test_a_fitted_guest_encodes_as_its_model_transforms() -> None:
     x = np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32)
     model = PCA(2).fit(x)
-    codes = FittedGuest(model, 2).encode(torch.from_numpy(x))
+    codes = FittedGuest([model], 2).encode(torch.from_numpy(x))
     assert codes.dtype == torch.float32
     np.testing.assert_allclose(codes.numpy(), model.transform(x), rtol=1e-5)
+
+
+def test_replicas_may_have_models_or_rows_of_their_own_or_both() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 30, 6)).astype(np.float32)
+    models = [PCA(2).fit(own) for own in x]
+    shared, own = FittedGuest(models[:1], 2), FittedGuest(models, 2)
+    rows = torch.from_numpy(x)
+    for codes, model, seen in (
+        (shared.encode(rows)[1], models[0], x[1]),
+        (own.encode(rows[0])[1], models[1], x[0]),
+        (own.encode(rows)[1], models[1], x[1]),
+    ):
+        np.testing.assert_allclose(codes.numpy(), model.transform(seen), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="2 replicas have a model each"):
+        _ = own.model
 
 
 def test_a_model_that_gives_another_width_than_it_said_is_refused() -> None:
     x = np.eye(6, dtype=np.float32)
     with pytest.raises(ValueError, match=r"PCA gave \(6, 2\); \(6, 3\) is right"):
-        FittedGuest(PCA(2).fit(x), 3).encode(torch.from_numpy(x))
+        FittedGuest([PCA(2).fit(x)], 3).encode(torch.from_numpy(x))
 
 
 def contrasting(stack: int) -> Guest:

@@ -264,12 +264,12 @@ def test_the_owner_has_hosts_encodings_beside_labels_and_its_own_outputs(run: Pa
 
 
 def test_the_owner_is_attacked_by_who_has_hosts_encodings_and_by_who_sees_predictions(run: Path) -> None:
-    found, about = audited_party(run / "owner", SMALL)
+    # Four epochs, with noise at one of two guests: how much a few labels tell is luck, and a hundred of each class not.
+    found, about = audited_party(run / "owner", replace(SMALL, labels=(1, 100)))
     assert about == {"wire": wire_summary(run / "owner")}
     told = {(one.attack, one.known): one for one in found if not one.control and one.way != "neighbours"}
-    assert (
-        told["probing", 10].mean > told["probing", 1].mean > 10 and told["probing", 1].saw == "encodings of all hosts"
-    )
+    few, many = told["probing", 1], told["probing", 100]
+    assert many.mean > max(20.0, few.mean) and many.saw == few.saw == "encodings of all hosts"  # a guess: 10
     assert {one.way for one in found if one.attack == "membership"} == {"confidence", "loss", "network"}
     assert all(0.3 < one.mean < 0.8 for one in found if one.attack == "membership")
 

@@ -83,7 +83,7 @@ class _FittedGuestInDouble(FittedGuest):
 
 def _in_double(party: _Party) -> _Party:
     if isinstance(party, FittedGuest):
-        return _FittedGuestInDouble(party.model, party.latent)  # type: ignore[return-value]
+        return _FittedGuestInDouble(party.models, party.latent)  # type: ignore[return-value]
     twin = copy.copy(party)
     if isinstance(twin, Guest | Host | Owner):
         learner = copy.copy(twin.learner)

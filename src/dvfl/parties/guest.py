@@ -1,6 +1,7 @@
 """A guest: it holds columns, learns to encode them without labels, and pushes encodings one way."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,15 +65,32 @@ class FitTransform(Protocol):
 
 
 class FittedGuest:
-    """A guest that is no network: a model fitted once on its own training rows, PCA for one. All replicas share it."""
+    """A guest that is no network: a model fitted once on its own training rows, PCA for one.
 
-    def __init__(self, model: FitTransform, latent: int) -> None:
-        self.model = model
+    All replicas share one model, or each has its own.
+    """
+
+    def __init__(self, models: Sequence[FitTransform], latent: int) -> None:
+        self.models = tuple(models)
         self.latent = latent
 
+    @property
+    def model(self) -> FitTransform:
+        """The one that all replicas share."""
+        if len(self.models) > 1:
+            raise ValueError(f"{len(self.models)} replicas have a model each; there is none that they share")
+        return self.models[0]
+
     def encode(self, x: Tensor) -> Tensor:
-        """Encodings (rows, latent) of (rows, columns)."""
-        codes = np.asarray(self.model.transform(x.cpu().numpy()), dtype=np.float32)
+        """Encodings (rows, latent) of (rows, columns); where replicas have models or rows of their own, one behind the
+        other: (replicas, rows, ..)."""
+        if len(self.models) == 1:
+            return self._made(self.model, x.flatten(0, -2)).view(*x.shape[:-1], -1)
+        each = x if x.dim() == 3 else x.expand(len(self.models), -1, -1)
+        return torch.stack([self._made(model, own) for model, own in zip(self.models, each, strict=True)])
+
+    def _made(self, model: FitTransform, x: Tensor) -> Tensor:
+        codes = np.asarray(model.transform(x.cpu().numpy()), dtype=np.float32)
         if codes.shape != (len(x), self.latent):
-            raise ValueError(f"{type(self.model).__name__} gave {codes.shape}; {(len(x), self.latent)} is right")
+            raise ValueError(f"{type(model).__name__} gave {codes.shape}; {(len(x), self.latent)} is right")
         return torch.from_numpy(codes).to(x.device)

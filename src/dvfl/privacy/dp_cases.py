@@ -1,18 +1,15 @@
-"""A federation whose guests' encoders were trained by DP-SGD, one seed after the other."""
+"""A federation whose guests' encoders were trained by DP-SGD."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.files import replacing, writing
 from dvfl.parties.randomness import bits
@@ -20,7 +17,7 @@ from dvfl.privacy.attacks import backdoor
 from dvfl.privacy.cases import Case, recording_of
 from dvfl.privacy.dpsgd import DpAutoencoder, Layers, encodings_of
 from dvfl.privacy.measured import Measured
-from dvfl.privacy.recording import GuestRecording, Recording
+from dvfl.privacy.recording import Recording
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.settings import Settings
 
@@ -38,17 +35,24 @@ def dp_recorded(case: Case, epsilon: float, kept: Path) -> DpRecorded:
     """Trains and records. The encoders, which need opacus and a CPU's time, are kept in a file: where that is there,
     all others can be trained without opacus, and on a GPU."""
     keep_encoders(case, epsilon, kept)
-    poisoned, guest = backdoor.poisoned(case.data), backdoor.guest_of(case.data)
-    scores, recordings, outputs, turned = [], [], [], []
-    for seed, (encoders, of_poisoned) in zip(case.seeds, _load(kept, case), strict=True):
-        simulation = _trained(case, case.data, seed, encoders)
-        scores += simulation.scores().tolist()
-        recordings.append(recording_of(simulation, case.strategy))
-        outputs.append(backdoor.shown(simulation, case.data))
-        encoders[guest] = of_poisoned
-        turned.append(backdoor.shown(_trained(case, poisoned, seed, encoders), case.data))
-    figures = backdoor.figures(case.data, torch.cat(outputs), torch.cat(turned))
-    return DpRecorded(tuple(scores), _together(recordings), figures)
+    assert isinstance(case.settings, Settings)
+    plain, of_poisoned = _load(kept, case)
+    poisoned, guest, count = backdoor.poisoned(case.data), backdoor.guest_of(case.data), len(case.seeds)
+    attacked = [own if number != guest else of_poisoned for number, own in enumerate(plain)]
+    simulation = Dvfl(  # with the same replicas, but for what the guest does to its rows, beside those of the case
+        [case.data] * count + [poisoned] * count,
+        case.settings,
+        case.seeds * 2,
+        device=case.device,
+        encoders=[own + other for own, other in zip(plain, attacked, strict=True)],
+    )
+    simulation.run()
+    outputs, turned = backdoor.shown(simulation, case.data).split(count)
+    return DpRecorded(
+        tuple(simulation.scores()[:count].tolist()),
+        recording_of(simulation, case.strategy, slice(0, count)),
+        backdoor.figures(case.data, outputs, turned),
+    )
 
 
 def keep_encoders(case: Case, epsilon: float, kept: Path) -> None:
@@ -91,38 +95,17 @@ class KeptEncoder:
         return encodings_of(self.layers, self.parameters, x)
 
 
-def _trained(case: Case, data: VerticalData, seed: int, encoders: Sequence[KeptEncoder]) -> Dvfl:
-    assert isinstance(case.settings, Settings)
-    simulation = Dvfl(data, case.settings, [seed], device=case.device, encoders=encoders)
-    simulation.run()
-    return simulation
-
-
-def _load(kept: Path, case: Case) -> list[tuple[list[KeptEncoder], KeptEncoder]]:
-    """Of each seed, all guests' encoders and that of poisoned rows."""
+def _load(kept: Path, case: Case) -> tuple[list[tuple[KeptEncoder, ...]], tuple[KeptEncoder, ...]]:
+    """Of each guest the encoders of all seeds, and those of poisoned rows."""
     try:
         with safe_open(kept, "np") as file:
             known = json.loads(file.metadata()["layers"])
             layers = {name: (tuple(widths), tuple(steps)) for name, (widths, steps) in known.items()}
 
-            def encoder(place: int, name: str) -> KeptEncoder:
-                return KeptEncoder(layers[name], file.get_tensor(f"{place}.{name}"))
+            def encoders(name: str) -> tuple[KeptEncoder, ...]:
+                places = range(len(case.seeds))
+                return tuple(KeptEncoder(layers[name], file.get_tensor(f"{place}.{name}")) for place in places)
 
-            guests = range(len(case.data.guests))
-            return [
-                ([encoder(place, str(number)) for number in guests], encoder(place, _POISONED))
-                for place in range(len(case.seeds))
-            ]
+            return [encoders(str(number)) for number in range(len(case.data.guests))], encoders(_POISONED)
     except (SafetensorError, AttributeError, KeyError, ValueError, TypeError) as error:
         raise UserError(f"{kept}: cannot be read ({error}); without the file its encoders are trained anew") from error
-
-
-def _together(recordings: Sequence[Recording]) -> Recording:
-    """Recordings of the same rows, replica after replica."""
-    first = recordings[0]
-    guests = tuple(
-        GuestRecording(own[0].name, own[0].x, torch.cat([one.z for one in own]))
-        for own in zip(*(one.guests for one in recordings), strict=True)
-    )
-    seeds = tuple(seed for one in recordings for seed in one.seeds)
-    return replace(first, seeds=seeds, guests=guests, outputs=torch.cat([one.outputs for one in recordings]))

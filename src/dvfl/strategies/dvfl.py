@@ -22,7 +22,7 @@ from dvfl.errors import UserError
 from dvfl.parties.chains import Chains
 from dvfl.parties.contrastive import LEAST_TEMPERATURE
 from dvfl.parties.faults import NO_FAULTS
-from dvfl.parties.guest import Guest
+from dvfl.parties.guest import FitTransform, Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Learner
 from dvfl.parties.objectives import ObjectiveName
@@ -327,18 +327,24 @@ def _fitted(encoders: Sequence[Encoder | None] | None, tables: ReplicaData) -> l
     """The users' encoders, copied; those that are no networks fitted to their guest's training rows."""
     if encoders is None:
         return None
-    data = tables.first
-    if len(encoders) != len(data.guests):
+    if len(encoders) != len(tables.first.guests):
         return list(encoders)  # refused by Stack
-    models: list[Encoder | None] = []
-    for guest, given in zip(data.guests, encoders, strict=True):
-        model = copy.deepcopy(given)
-        if model is not None and not isinstance(model, nn.Module):
-            if not tables.shared:
-                raise ValueError("replicas with data of their own need encoders that are networks")
-            model.fit(guest.train)
-        models.append(model)
-    return models
+    return [
+        copy.deepcopy(given) if given is None or isinstance(given, nn.Module) else _fitted_models(given, guest, tables)
+        for guest, given in enumerate(encoders)
+    ]
+
+
+def _fitted_models(
+    given: FitTransform | tuple[FitTransform, ...], guest: int, tables: ReplicaData
+) -> tuple[FitTransform, ...]:
+    """One guest's: one for all replicas that share its rows, or one each."""
+    own = [data.guests[guest].train for data in tables.distinct()]
+    models = given if isinstance(given, tuple) else (given,) * len(own)
+    copies = tuple(copy.deepcopy(model) for model in models)
+    for model, rows in zip(copies, own if len(own) > 1 else own * len(copies), strict=True):
+        model.fit(rows)
+    return copies
 
 
 def _without_owner_rates(s: Settings) -> Settings:

@@ -26,7 +26,8 @@ from dvfl.strategies.machine import suited
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.wrong_encodings import WrongEncodings
 
-Encoder = nn.Module | FitTransform  # what a user may give a guest in place of the paper's encoder
+# What a user may give a guest in place of the paper's encoder; of fitted models also one for each replica.
+Encoder = nn.Module | FitTransform | tuple[FitTransform, ...]
 
 _ELEMENTS_AT_ONCE = 1 << 25  # of one intermediate tensor while encoding whole tables
 _FLATTENED_BY = 20_000  # rows, at most, that tell how strong each direction of an encoding is
@@ -66,8 +67,7 @@ class GuestGroup:
         A table may be (replicas, rows, columns) where each replica has its own.
         """
         if isinstance(self.guest, FittedGuest):
-            codes = self.guest.encode(tables[0].flatten(0, -2)).view(*tables[0].shape[:-1], -1)
-            return codes.unsqueeze(-3).expand(replicas, 1, -1, -1)
+            return self.guest.encode(tables[0]).unsqueeze(-3).expand(replicas, 1, -1, -1)
         x = torch.stack(list(tables), -3).expand(replicas, -1, -1, -1).flatten(0, 1)
         codes = self.guest.encode(x)
         return codes.view(replicas, len(self.members), *codes.shape[1:])
@@ -257,8 +257,11 @@ class Stack:
         first = members[0]
         columns, unit = self.shape.columns[first], self.shape.unit[first]
         if given is not None and not isinstance(given, nn.Module):
-            latent = _probe(given, columns)
-            return GuestGroup(members, FittedGuest(given, latent), latent)
+            models = given if isinstance(given, tuple) else (given,)
+            if len(models) not in (1, len(self.seeds)):
+                raise ValueError(f"{len(models)} models of guest {first + 1}; one, or {len(self.seeds)}, is right")
+            latent = _probe(models[0], columns)
+            return GuestGroup(members, FittedGuest(models, latent), latent)
         s = self.settings
         temperature = temperature_of(s.guest_objective, s.temperature)
         if isinstance(given, nn.Module):
