@@ -33,3 +33,11 @@ def test_linear_encodings_explain_all_and_the_mean_of_known_rows_nothing() -> No
     known = seen.known(100, "a test")
     assert explained(seen, known, by_ridge) == pytest.approx((1, 1), abs=1e-3)
     assert explained(seen, known, by_nothing) == pytest.approx((0, 0), abs=0.05)
+
+
+def test_what_stands_beside_guests_of_a_group_is_theirs_and_as_wide_as_the_widest() -> None:
+    seen = made_up(seeds=(0, 1), columns=(6, 5, 6))
+    beside = [torch.full((2, seen.rows.count, width), float(width)) for width in (3, 9, 4)]
+    made = alike(seen)[0].stacked(beside)
+    assert made.shape == (4, seen.rows.count, 4)
+    assert made[:, 0].tolist() == [[3, 3, 3, 0], [4, 4, 4, 4]] * 2

@@ -1,10 +1,11 @@
 """Guessing guests' columns: guests of equal shape are attacked together, as one stack of replicas x guests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from dvfl.privacy.measured import r2
 from dvfl.privacy.readers import Effort, network, ridge
@@ -23,7 +24,20 @@ class Alike:
 
     def known(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Encodings and columns of rows (replicas, some): (stack, some, width) each."""
-        return at(self.z, rows.repeat_interleave(len(self.members), 0)), self.x[:, rows].transpose(0, 1).flatten(0, 1)
+        return self.at(self.z, rows), self.x[:, rows].transpose(0, 1).flatten(0, 1)
+
+    def at(self, values: Tensor, rows: Tensor) -> Tensor:
+        """Rows (replicas, some) of values (stack, rows, width)."""
+        return at(values, rows.repeat_interleave(len(self.members), 0))
+
+    def stacked(self, each: Sequence[Tensor]) -> Tensor:
+        """Values (replicas, rows, width) of every guest of the recording, those of this group: (stack, rows, width).
+
+        Narrower ones get columns of zeros.
+        """
+        own = [each[number] for number in self.members]
+        width = max(values.shape[2] for values in own)
+        return torch.stack([pad(values, (0, width - values.shape[2])) for values in own], 1).flatten(0, 1)
 
     @property
     def victims(self) -> Tensor:

@@ -61,13 +61,13 @@ def judged_ridge(z: Tensor, x: Tensor, *, scaled: bool = True) -> tuple[Reader, 
     left = vectors if wide else seen @ vectors / values.clamp(min=1e-12).sqrt()[:, None]  # (stack, rows, rank)
     share = left.mT @ aim
     mean = values.mean(1, keepdim=True).clamp(min=1e-12)
-    errors = []
+    errors, missed = [], torch.empty_like(aim)
     for penalty in _PENALTIES:
         kept = values / (values + penalty * mean)
         influence = (left.square() * kept[:, None]).sum(2, keepdim=True) + 1 / rows
         # No coarser bound: where the map goes through all known rows, both sides of the fraction are next to nothing.
-        error = (aim - left @ (kept[..., None] * share)) / (1 - influence).clamp(min=1e-11)
-        errors.append(error.square().sum((1, 2)))
+        error = torch.baddbmm(aim, left, kept[..., None] * share, alpha=-1, out=missed)
+        errors.append(error.div_((1 - influence).clamp(min=1e-11)).square_().sum((1, 2)))
     least, best = torch.stack(errors).min(0)
     penalty = torch.tensor(_PENALTIES, dtype=torch.float64, device=z.device)[best][:, None] * mean
     if wide:

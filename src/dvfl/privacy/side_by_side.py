@@ -1,14 +1,13 @@
 """Guessing a guest's columns from its encodings with something else beside them, which may say little."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from dvfl.privacy.alike import Alike, by_network, explained
 from dvfl.privacy.readers import Effort, best_ridge, deviation
-from dvfl.privacy.recording import Recording, at
+from dvfl.privacy.recording import Recording
 
 _View = tuple[Tensor, Tensor]  # of known rows, and of those that are guessed
 _WEIGHTS = (0.1, 0.3, 1.0)  # of what stands beside encodings
@@ -17,19 +16,16 @@ _WEIGHTS = (0.1, 0.3, 1.0)  # of what stands beside encodings
 def ridge_with(seen: Recording, beside: Sequence[Tensor], known: Tensor) -> tuple[float, ...]:
     """R2 of ridge from both, `beside` (replicas, rows, width) for each guest; known rows say how much weight it
     deserves, none included."""
-    shares = []
-    for guest, more in zip(seen.guests, beside, strict=True):
-        alone = replace(guest, z=_evened(guest.z), gradients=None)
-        others = _evened(more)
+    evened = [_evened(more) for more in beside]
 
-        def guess(group: Alike, known: Tensor, others: Tensor = others) -> Tensor:
-            z, x = group.known(known)
-            own, rest = (z, group.victims), (at(others, known), others[:, group.rows.victim])
-            views = (_joined(own, rest, weight) for weight in _WEIGHTS)
-            return best_ridge([own, *views], x, scaled=False)
+    def guess(group: Alike, known: Tensor) -> Tensor:
+        z, x = group.known(known)
+        more = group.stacked(evened)
+        own, rest = (z, group.victims), (group.at(more, known), more[:, group.rows.victim])
+        views = (_joined(own, rest, weight) for weight in _WEIGHTS)
+        return best_ridge([own, *views], x, scaled=False)
 
-        shares.append(explained(replace(seen, guests=(alone,)), known, guess))
-    return tuple(sum(each) / len(each) for each in zip(*shares, strict=True))
+    return explained(seen.with_encodings(_evened(guest.z) for guest in seen.guests), known, guess)
 
 
 def network_with(seen: Recording, beside: Sequence[Tensor], known: Tensor, effort: Effort) -> tuple[float, ...]:
