@@ -167,7 +167,7 @@ def push_until(folder: Path, ended: Callable[[], bool]) -> None:
 def run(practice: Path) -> Iterator[Run]:
     folder, base = practice, practice.parent
     with (
-        small_disk(folder / "host-1", 24) as host,
+        small_disk(folder / "host-1", 64) as host,  # two guests' streams grow to 24 MB, and checkpoints come on top
         small_disk(folder / "guest-1" / "state", 4) as filled,
         small_disk(folder / "guest-2" / "state", 4) as locked,
     ):
