@@ -104,14 +104,6 @@ def test_encodings_stand_in_the_guests_order_however_they_are_grouped(unequal_di
         start += width
 
 
-def test_a_guest_may_be_a_fitted_model(digits: VerticalData) -> None:
-    model = PCA(6, random_state=0)
-    simulation = trained(digits, QUICK, encoders=[None, model, None, None])
-    assert simulation.stack.latents == (12, 6, 12, 12)
-    assert not hasattr(model, "components_")  # the user's own is left alone
-    assert simulation.scores().min() > LEARNED
-
-
 def test_a_guest_may_be_a_module_of_the_users(digits: VerticalData) -> None:
     module = nn.Sequential(nn.Linear(16, 20), nn.Tanh(), nn.Linear(20, 7))
     simulation = trained(digits, QUICK, encoders=[None, None, module, None])

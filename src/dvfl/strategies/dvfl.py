@@ -5,7 +5,6 @@ hold and then on their replay buffers (dvfl.strategies.aggregation). Nothing flo
 hosts' epoch on its messages run one after the other. Phase 2 is the owner's (dvfl.strategies.supervision).
 """
 
-import copy
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -15,14 +14,14 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.chains import Chains
 from dvfl.parties.contrastive import LEAST_TEMPERATURE
 from dvfl.parties.faults import NO_FAULTS
-from dvfl.parties.guest import FitTransform, Guest
+from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
 from dvfl.parties.learner import Learner
 from dvfl.parties.objectives import ObjectiveName
@@ -30,6 +29,7 @@ from dvfl.parties.release import Origin, check_release
 from dvfl.strategies import storage
 from dvfl.strategies.aggregation import HostPhase
 from dvfl.strategies.encoding import GuestPhase
+from dvfl.strategies.given_encoders import fitted
 from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
 from dvfl.strategies.machine import keep_freed_memory
 from dvfl.strategies.owner_rows import OwnerRows, augmented_rows, check_augmentation, labelled_rows
@@ -71,7 +71,7 @@ class Dvfl:
         self.faults = per_replica(faults, len(self.seeds))
         names = [guest.name for guest in data.guests]
         self.known_faults = resolved(self.faults, names, self.host_names)
-        self.stack = Stack(shape(data), settings, seeds, self.device, _fitted(encoders, self.tables))
+        self.stack = Stack(shape(data), settings, seeds, self.device, fitted(encoders, self.tables))
         self.watch = Stopwatch(self.device)
         if self.device.type == "cpu":
             keep_freed_memory()
@@ -321,30 +321,6 @@ def shape(data: VerticalData) -> Shape:
     """What the parties' models depend on."""
     columns, unit = (tuple(getattr(guest, field) for guest in data.guests) for field in ("columns", "unit"))
     return Shape(columns, unit, data.sizes, len(data.classes or ()))
-
-
-def _fitted(encoders: Sequence[Encoder | None] | None, tables: ReplicaData) -> list[Encoder | None] | None:
-    """The users' encoders, copied; those that are no networks fitted to their guest's training rows."""
-    if encoders is None:
-        return None
-    if len(encoders) != len(tables.first.guests):
-        return list(encoders)  # refused by Stack
-    return [
-        copy.deepcopy(given) if given is None or isinstance(given, nn.Module) else _fitted_models(given, guest, tables)
-        for guest, given in enumerate(encoders)
-    ]
-
-
-def _fitted_models(
-    given: FitTransform | tuple[FitTransform, ...], guest: int, tables: ReplicaData
-) -> tuple[FitTransform, ...]:
-    """One guest's: one for all replicas that share its rows, or one each."""
-    own = [data.guests[guest].train for data in tables.distinct()]
-    models = given if isinstance(given, tuple) else (given,) * len(own)
-    copies = tuple(copy.deepcopy(model) for model in models)
-    for model, rows in zip(copies, own if len(own) > 1 else own * len(copies), strict=True):
-        model.fit(rows)
-    return copies
 
 
 def _without_owner_rates(s: Settings) -> Settings:
