@@ -1,9 +1,11 @@
 """What people read of an audit."""
 
+from dataclasses import replace
+
 from dvfl.privacy.audit_pages import Audit, defence_table, markdown, page, plots
 from dvfl.privacy.findings import Finding
 from dvfl.privacy.measured import Measured
-from dvfl.privacy.summary import lines
+from dvfl.privacy.summary import knew, lines
 
 
 def inversion(known: int, mean: float, way: str = "ridge", control: str = "") -> Measured:
@@ -121,3 +123,9 @@ def test_colluders_can_do_at_least_what_the_host_can_alone() -> None:
 def test_versions_are_those_that_figures_were_made_with_and_not_those_of_the_page() -> None:
     text = markdown(audit())
     assert "- versions: torch of dvfl; torch of splitnn-wait" in text
+
+
+def test_what_an_attacker_knew_reads_as_people_say_it() -> None:
+    one, ten = gradients(0.9, channel=True), replace(gradients(0.9, channel=True), known=10)
+    assert [knew(one), knew(ten)] == ["1 label of each class", "10 labels of each class"]
+    assert [knew(inversion(1000, 0.8)), knew(inversion(0, 0.0))] == ["columns of 1,000", "nothing"]

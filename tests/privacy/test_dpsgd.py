@@ -18,6 +18,7 @@ from dvfl.parties.learner import Adam
 from dvfl.privacy.accounting import epsilon_of_training
 from dvfl.privacy.dpsgd import DpAutoencoder
 from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.machine import threads
 from dvfl.strategies.settings import Settings
 
 opacus = pytest.importorskip("opacus", reason="the extra dvfl[privacy] is not installed")
@@ -89,6 +90,23 @@ def one_by_one(
         flat = torch.cat([one.flatten() for one in torch.autograd.grad(loss, plain)])
         total += flat * (bound / flat.norm()).clamp(max=1)
     return total
+
+
+def test_it_trains_on_one_thread_and_gives_back_the_callers(
+    table: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: set[int] = set()
+
+    class Module(opacus.grad_sample.GradSampleModuleFastGradientClipping):  # type: ignore[misc, name-defined]
+        def forward(self, x: torch.Tensor) -> Any:
+            met.add(torch.get_num_threads())
+            return super().forward(x)
+
+    monkeypatch.setattr(opacus.grad_sample, "GradSampleModuleFastGradientClipping", Module)
+    with threads(2):
+        DpAutoencoder(seed=4, steps=5).fit(table)
+        assert torch.get_num_threads() == 2
+    assert met == {1}
 
 
 def test_the_same_seed_gives_the_same_encoder_and_another_seed_another(table: NDArray[np.float32]) -> None:

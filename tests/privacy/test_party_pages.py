@@ -55,7 +55,7 @@ def test_the_page_of_an_owner_tells_of_labels_and_of_who_was_trained_on() -> Non
     ]
     audit = PartyAudit("owner", {**WIRE, "role": "owner"}, None, figures, [])
     labels, members = sentences(audit)[-2:]
-    assert "labels of 10 of each class names 71.2" in labels and "(a guess: 10.0" in labels
+    assert "10 labels of each class names 71.2" in labels and "(a guess: 10.0" in labels
     assert (
         "53 of 100 pairs" in members and "network" in members and sentences(audit)[0].startswith("owner is the owner.")
     )

@@ -69,10 +69,7 @@ def sentences(audit: PartyAudit) -> list[str]:
         )
     for one in _strongest(audit, "probing"):
         guess = next((f" (a guess: {figure(other)})" for other in audit.figures if other.control == "nothing seen"), "")
-        told.append(
-            f"Who has the hosts' encodings and the labels of {one.known:,} of each class names {figure(one)} of all"
-            f" other labels{guess}."
-        )
+        told.append(f"Who has the hosts' encodings and {knew(one)} names {figure(one)} of all others{guess}.")
     if members := _strongest(audit, "membership"):
         best = max(members, key=lambda one: one.mean)
         told.append(

@@ -91,7 +91,11 @@ def figure(one: Measured) -> str:
 
 def knew(one: Measured) -> str:
     """What an attacker had beside what it saw."""
-    return f"{one.known_of} of {one.known:,}" if one.known else "nothing"
+    if not one.known:
+        return "nothing"
+    if one.known_of == "labels of each class":
+        return f"{one.known:,} label{'s' * (one.known > 1)} of each class"
+    return f"{one.known_of} of {one.known:,}"
 
 
 def _answer(one: Measured | None, question: Question) -> str:
