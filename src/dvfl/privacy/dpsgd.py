@@ -20,7 +20,7 @@ from dvfl.parties.operations import Activation
 from dvfl.parties.randomness import torch_generator
 from dvfl.parties.sizes import decoder, encoder, sizes
 from dvfl.privacy.accounting import epsilon_of_training, needs_opacus, noise_for_training, usual_delta
-from dvfl.strategies.machine import suited
+from dvfl.strategies.machine import threads
 
 Layers = tuple[tuple[int, ...], tuple[Activation, ...]]  # widths and activations of an encoder
 
@@ -103,9 +103,9 @@ class DpAutoencoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             loss_reduction="sum",  # Adam does not mind the scale
             generator=noise,
         )
-        # One thread: products are small, and a second one would wait for a core that somebody else may have.
-        alone, unwarned = suited(table.device, 0), warnings.catch_warnings(action="ignore")  # of hooks on inputs
-        with alone, unwarned, torch.enable_grad():
+        # One thread: products are small, and a second one would wait for a core that somebody else may have. What is
+        # warned of are hooks on inputs without gradients.
+        with threads(1), warnings.catch_warnings(action="ignore"), torch.enable_grad():
             for _ in range(self.steps):
                 x = table[torch.rand(len(table), generator=sampling) < sample_rate]
                 optimiser.zero_grad()

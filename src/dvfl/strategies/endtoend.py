@@ -26,13 +26,14 @@ from dvfl.parties.standardisation import standardised_targets
 from dvfl.strategies import storage
 from dvfl.strategies.dropout import Dropout
 from dvfl.strategies.dvfl import shape
-from dvfl.strategies.gradient_defence import check_defence, gradient_defence
-from dvfl.strategies.labelled_copies import LabelledCopies, check_copies
+from dvfl.strategies.gradient_defence import gradient_defence
+from dvfl.strategies.labelled_copies import LabelledCopies
 from dvfl.strategies.machine import keep_freed_memory, suited, workers
 from dvfl.strategies.replica_data import GivenData, ReplicaData, with_common_labels
 from dvfl.strategies.rounds import Feed, Round, Rounds, Stopwatch, cut, one_or_each
 from dvfl.strategies.settings import SplitSettings, variants
 from dvfl.strategies.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
+from dvfl.strategies.split_checks import check_trainable
 from dvfl.strategies.split_model import SplitModel, paces
 from dvfl.strategies.training_rows import GatheredTables, LabelledRows
 from dvfl.strategies.trouble import PerReplica, per_replica, resolved
@@ -91,7 +92,7 @@ class EndToEnd:
         self.data = data = self._replica_data.first
         for one in self._replica_data.distinct():
             for variant in dict.fromkeys(self._variants):
-                _check(one, variant)
+                check_trainable(one, variant)
         if settings.guest_dropout and algorithm.summed:
             raise UserError(
                 f"guest_dropout {settings.guest_dropout}: this strategy's host reads sums alone; 0 is right"
@@ -389,23 +390,3 @@ def _aligned(data: GivenData) -> GivenData:
     """Split networks need every guest's part of a row: they train on what all have and what is labelled."""
     common = with_common_labels(data)
     return intersection(common) if isinstance(common, VerticalData) else [intersection(one) for one in common]
-
-
-def _check(data: VerticalData, s: SplitSettings) -> None:
-    """What cannot be trained is said before anything is."""
-    if data.classes is not None and len(np.unique(data.y_train)) < 2:
-        raise UserError(f"{data.name}: the labels have one class only; at least two are needed")
-    for name in ("batch", "epochs"):
-        if getattr(s, name) < 1:
-            raise UserError(f"{name} {getattr(s, name)}: at least 1 is right")
-    check_copies(data, s.copies)
-    if s.retries < 0:
-        raise UserError(f"retries {s.retries}: 0 or more is right")
-    for name in ("dropout", "guest_dropout", "smoothing", "guest_noise", "validation"):
-        if not 0 <= getattr(s, name) < 1:
-            raise UserError(f"{name} {getattr(s, name)}: from 0 to below 1 is right")
-    check_defence(s)
-    if s.inflated is not None and not 0 <= s.inflated < len(data.guests):
-        raise UserError(f"inflated {s.inflated}: a guest's number, from 0 to {len(data.guests) - 1}, is right")
-    if not 0 < s.inflation < np.inf:
-        raise UserError(f"inflation {s.inflation}: above 0 is right")
