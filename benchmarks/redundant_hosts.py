@@ -1,77 +1,197 @@
-"""Why more hosts are not always better in preset paper: its owner on one to four hosts, as they are and standardised.
+"""Why more hosts are not always better in preset paper: one to four hosts, with four treatments of their encodings.
 
-    python benchmarks/redundant_hosts.py --data-dir DIR --device cuda
+    python benchmarks/redundant_hosts.py --out DIR --data-dir DIR --device cuda
 
-Guests and four hosts are trained once with and once without connection faults. The owner is then trained on the
-encodings of the first hosts alone, with the preset's settings, and again with every column standardised. Scores are of
-training rows that were held out; test rows are not used. Prints one JSON line for each.
+Guests and four hosts are trained once a seed under each condition: connections that fail with R_d 0 or 0.6 and rejoin
+with R_u 1, 0.5 or 0.1, and guests whose rows belong to different entities. The owner is then trained on the encodings
+of the first hosts alone, with the preset's settings, on encodings as they are, centred, standardised, or as they are at
+its learning rate over the number of hosts. Scores are of the test rows, so that "as they are" with four hosts repeats
+the pages of `dvfl reproduce`; nothing is chosen by them.
+
+Writes DIR/redundant_hosts.json (every seed) and DIR/redundant_hosts.md: means, four hosts against one, and the
+interaction, which is what a treatment changes in that difference, paired by seed and adjusted by Holm's rule.
 """
 
 import argparse
-import json
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from tune import held_out
+from torch import Tensor
 
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
+from dvfl.data.outages import read_outages
+from dvfl.experiments.declared import Source
+from dvfl.experiments.run_folder import versions
+from dvfl.experiments.sources import Sources
+from dvfl.experiments.statistics import Comparison, compare, holm
+from dvfl.experiments.workers import machine
+from dvfl.files import write_json, write_text
+from dvfl.parties.faults import Faults
 from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.presets import paper
+from dvfl.strategies.settings import Settings
 from dvfl.strategies.stack import Stack
 from dvfl.strategies.supervision import OwnerPhase
 
 HOSTS = 4
-LOST = Faults((Fault("connection", 0.6, 0.5),))
+CONDITIONS = ("no faults", "connection:0.6:1", "connection:0.6:0.5", "connection:0.6:0.1", "misaligned")
+AS_THEY_ARE = "as they are"
+TREATMENTS = (AS_THEY_ARE, "centred", "standardised", "rate / hosts")
+Accuracy = dict[tuple[str, str, int], dict[int, float]]  # by condition, treatment and hosts; by seed
 
 
 @torch.no_grad()
+def measure(sources: Sources, dataset: str, seeds: int, device: str) -> tuple[Accuracy, dict[str, float]]:
+    """Test accuracy, and the length of the hosts' mean encoding over the deviation of encodings from it."""
+    aligned = Source(dataset)
+    data, names, faults, luck = [], [], [], []
+    for condition in CONDITIONS:
+        apart = condition == "misaligned"
+        texts = () if apart or condition == CONDITIONS[0] else (condition,)
+        for seed in range(seeds):
+            data.append(sources.data(replace(aligned, misaligned=apart), seed))
+            faults.append(Faults.parse(texts, read_outages))
+            names.append(condition)
+            luck.append(seed)
+    settings = replace(paper(data[0]), hosts=HOSTS)
+    simulation = Dvfl(data, settings, luck, faults=faults, device=device)
+    while simulation.phase != "owner":
+        simulation.advance()
+    simulation.hosts.release()
+    train, test = simulation.collect(), simulation.stack.encode(simulation.tables.test())
+    truth = torch.from_numpy(simulation.tables.test_labels()).to(train.device)
+    centre = train.mean(1, keepdim=True)
+    spread = (train - centre).square().sum(2).mean(1).sqrt()
+    shares = centre[:, 0].norm(dim=1) / spread
+    offsets = {
+        name: round(shares[[other == name for other in names]].mean().item(), 2) for name in dict.fromkeys(names)
+    }
+    accuracy: Accuracy = {}
+    for treatment in TREATMENTS:
+        for hosts in range(1, HOSTS + 1):
+            right = owners(simulation, settings, treatment, hosts, (train, test, centre), truth)
+            for name, seed, value in zip(names, luck, right, strict=True):
+                accuracy.setdefault((name, treatment, hosts), {})[seed] = round(value, 2)
+    return accuracy, offsets
+
+
+def owners(
+    simulation: Dvfl,
+    settings: Settings,
+    treatment: str,
+    hosts: int,
+    encodings: tuple[Tensor, Tensor, Tensor],  # of labelled rows, of test rows, the former's mean
+    truth: Tensor,
+) -> list[float]:
+    """Every replica's test accuracy in percent, of owners that read the first hosts alone."""
+    own = replace(settings, hosts=hosts, standardise=treatment == "standardised")
+    if treatment == "rate / hosts":
+        own = replace(own, owner_rule=replace(own.owner_rule, rate=own.owner_rule.rate / hosts))
+    read = slice(hosts * encodings[0].shape[2] // HOSTS)
+    train, test, centre = (part[:, :, read] for part in encodings)
+    if treatment == "centred":
+        train, test = train - centre, test - centre
+    stack = Stack(simulation.stack.shape, own, simulation.seeds, simulation.device)
+    owner = OwnerPhase(stack, train.clone(), simulation.tables.labels(), [own] * len(simulation.seeds))
+    with stack.suited(own.batch):
+        while not owner.finished:
+            owner.advance()
+    owner.finish()
+    right: list[float] = ((stack.predict(test).argmax(2) == truth).double().mean(1) * 100).tolist()
+    return right
+
+
+def hosts_gain(accuracy: Accuracy, condition: str, treatment: str) -> dict[int, float]:
+    """Four hosts minus one, by seed."""
+    one, four = (accuracy[condition, treatment, hosts] for hosts in (1, HOSTS))
+    return {seed: four[seed] - one[seed] for seed in one}
+
+
+def tested(pairs: Mapping[tuple[str, str], tuple[Mapping[int, float], Mapping[int, float]]]) -> dict[str, Any]:
+    """A comparison for each pair of values by seed, p values adjusted for their number."""
+    found = {name: compare(*pair) for name, pair in pairs.items()}
+    known: dict[tuple[str, str], Comparison] = {name: one for name, one in found.items() if one is not None}
+    adjusted = holm([one.p for one in known.values()])
+    return {
+        f"{condition}, {treatment}": {
+            "difference": round(one.difference, 3),
+            "low": round(one.low, 3),
+            "high": round(one.high, 3),
+            "adjusted_p": p,
+        }
+        for ((condition, treatment), one), p in zip(known.items(), adjusted, strict=True)
+    }
+
+
+def page(results: dict[str, Any]) -> str:
+    """The results as text."""
+    means = {
+        (c["condition"], c["treatment"], c["hosts"]): sum(c["accuracy"]) / len(c["accuracy"]) for c in results["cells"]
+    }
+    lines = ["# Redundant hosts in preset paper: what the owner makes of their common offset", ""]
+    lines += [f"`{results['command']} --out DIR`, {results['machine']}", ""]
+    lines += ["Mean test accuracy in percent of owners that read one to four hosts.", ""]
+    lines += [
+        "| condition | encodings | 1 host | 2 hosts | 3 hosts | 4 hosts |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for condition in CONDITIONS:
+        for treatment in TREATMENTS:
+            row = " | ".join(f"{means[condition, treatment, hosts]:.2f}" for hosts in range(1, HOSTS + 1))
+            lines.append(f"| {condition} | {treatment} | {row} |")
+    for heading, note, name in (
+        ("Four hosts against one", "Difference in points, paired by seed.", "four_against_one"),
+        (
+            "Interaction",
+            "What a treatment changes in the difference between four hosts and one, against encodings as they are.",
+            "interaction",
+        ),
+    ):
+        lines += ["", f"## {heading}", "", note, "", "| case | difference | 95 % interval | adjusted p |"]
+        lines.append("| --- | --- | --- | --- |")
+        for case, one in results[name].items():
+            p = "< 0.0001" if one["adjusted_p"] < 1e-4 else f"{one['adjusted_p']:.4f}"
+            lines.append(f"| {case} | {one['difference']:+.2f} | {one['low']:+.2f} to {one['high']:+.2f} | {p} |")
+    lines += ["", "## The offset", "", "Length of the mean encoding of four hosts over the deviation from it.", ""]
+    lines += ["| condition | ratio |", "| --- | --- |"]
+    lines += [f"| {condition} | {ratio:.2f} |" for condition, ratio in results["offsets"].items()]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--dataset", default="mnist")
     given = parser.parse_args()
-    data = held_out(given.dataset, None, 0, given.data_dir)
-    seeds = [*range(given.seeds)] * 2
-    faults = [condition for condition in (NO_FAULTS, LOST) for _ in range(given.seeds)]
-    settings = replace(paper(data), hosts=HOSTS)
-    simulation = Dvfl(data, settings, seeds, faults=faults, device=given.device)
-    while simulation.phase != "owner":
-        simulation.advance()
-    simulation.hosts.release()
-    train, test = simulation.collect(), simulation.stack.encode(simulation.tables.test())
-    width = train.shape[2] // HOSTS
-    truth = torch.from_numpy(data.y_test).to(train.device)
-    for standardise in (False, True):
-        for hosts in range(1, HOSTS + 1):
-            own = replace(settings, hosts=hosts, standardise=standardise)
-            stack = Stack(simulation.stack.shape, own, seeds, simulation.device)
-            read = slice(hosts * width)
-            offset = train[:, :, read].mean(1).norm(dim=1)
-            owner = OwnerPhase(stack, train[:, :, read].clone(), simulation.tables.labels(), [own] * len(seeds))
-            with stack.suited(own.batch):
-                while not owner.finished:
-                    owner.advance()
-            owner.finish()
-            right = (stack.predict(test[:, :, read]).argmax(2) == truth).float().mean(1) * 100
-            for number, condition in enumerate(("no faults", "connection:0.6:0.5")):
-                part = slice(number * given.seeds, (number + 1) * given.seeds)
-                print(
-                    json.dumps(
-                        {
-                            "faults": condition,
-                            "hosts": hosts,
-                            "standardise": standardise,
-                            "held_out_mean": round(right[part].mean().item(), 3),
-                            "two_sigma": round(2 * right[part].std().item(), 3) if given.seeds > 1 else None,
-                            "offset": round(offset[part].mean().item(), 1),
-                            "accuracy": [round(value, 2) for value in right[part].tolist()],
-                        }
-                    ),
-                    flush=True,
-                )
+    start = time.perf_counter()
+    accuracy, offsets = measure(Sources(given.data_dir, None), given.dataset, given.seeds, given.device)
+    gains = {(c, t): hosts_gain(accuracy, c, t) for c in CONDITIONS for t in TREATMENTS}
+    one_to_four = {(c, t): (accuracy[c, t, HOSTS], accuracy[c, t, 1]) for c, t in gains}
+    changes = {(c, t): (gain, gains[c, AS_THEY_ARE]) for (c, t), gain in gains.items() if t != AS_THEY_ARE}
+    words = f"--dataset {given.dataset} --seeds {given.seeds} --device {given.device}"
+    results = {
+        "command": f"python benchmarks/redundant_hosts.py {words}",
+        "machine": machine(given.device),
+        "versions": versions(),
+        "seconds": round(time.perf_counter() - start, 1),
+        "cells": [
+            {"condition": c, "treatment": t, "hosts": hosts, "accuracy": [*by_seed.values()]}
+            for (c, t, hosts), by_seed in accuracy.items()
+        ],
+        "four_against_one": tested(one_to_four),
+        "interaction": tested(changes),
+        "offsets": offsets,
+    }
+    given.out.mkdir(parents=True, exist_ok=True)
+    write_json(given.out / "redundant_hosts.json", results)
+    write_text(given.out / "redundant_hosts.md", page(results))
+    print(page(results))
 
 
 if __name__ == "__main__":

@@ -26,12 +26,13 @@ from dvfl.privacy.defences import ALL, chosen
 from dvfl.privacy.readers import SMALL, Effort
 from dvfl.privacy.record_files import check_recorded, load_recording
 from dvfl.strategies import strategy
+from dvfl.strategies.presets import decoupled
 from dvfl.strategies.presets import preset
 
 PARTY = "party.toml"  # in a party's folder
 _NUMBERS = "Labels are numbers: what is told of a label is whether it is above the median"
 JSON, MARKDOWN, PAGE = "audit.json", "audit.md", "audit.html"
-_BESIDE = {"dvfl": "splitnn-wait"}  # what a strategy is set beside; all others beside dvfl
+_BESIDE = "splitnn-wait"  # what DVFL is set beside; all others are set beside dvfl
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def _case(config: dict[str, Any], data: VerticalData, device: torch.device) -> C
 
 
 def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> list[Subject]:
-    beside = _BESIDE.get(case.strategy, "dvfl")
+    beside = _BESIDE if decoupled(case.strategy) else "dvfl"
     for name in (case.strategy, beside):
         chosen(order.defences, name)  # refuses a name that there is not, before anything is trained
 

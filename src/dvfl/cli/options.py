@@ -15,7 +15,7 @@ from dvfl.errors import UserError
 from dvfl.parties.faults import Faults
 from dvfl.privacy.bounded import settled_within
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import check_preset, for_absence
+from dvfl.strategies.presets import VARIANTS, check_preset, decoupled, for_absence
 from dvfl.strategies.settings import AnySettings
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
@@ -88,14 +88,16 @@ def fresh(given: Given) -> Plan:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
     if plan.epsilon is not None and "noise" not in can_set:
         raise UserError(f"--epsilon does not go with --strategy {plan.strategy}")
-    if plan.shield is not None and plan.strategy != "dvfl":
+    for name, value in VARIANTS.get(plan.strategy, {}).items():
+        if name in plan.overrides:
+            raise UserError(f"{_option(name)} is {value} in --strategy {plan.strategy}; --strategy dvfl takes others")
+    if plan.shield is not None and not decoupled(plan.strategy):
         raise UserError("--shield goes with --strategy dvfl alone")
-    for name, alone in (
-        ("retries", "splitnn-wait"),
-        *((name, "dvfl") for name in ("registers", "host_objective", "entity_augmentation", "host_dropout", "partial")),
-    ):
-        if name in plan.overrides and plan.strategy != alone:
-            raise UserError(f"{_option(name)} goes with --strategy {alone} alone")
+    if "retries" in plan.overrides and plan.strategy != "splitnn-wait":
+        raise UserError(f"{_option('retries')} goes with --strategy splitnn-wait alone")
+    for name in ("registers", "host_objective", "entity_augmentation", "host_dropout", "partial"):
+        if name in plan.overrides and not decoupled(plan.strategy):
+            raise UserError(f"{_option(name)} goes with --strategy dvfl alone")
     return plan
 
 
@@ -119,7 +121,7 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
         *(
             (name, (value, getattr(settings, name, None)))
             for name, value in given.overrides.items()
-            if name != "hosts" or config["strategy"] == "dvfl"  # all others have one, whatever is said
+            if name != "hosts" or decoupled(config["strategy"])  # all others have one, whatever is said
         ),
     ):
         if value[0] is not None and value[0] != value[1]:
@@ -167,7 +169,7 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
     if plan.settings is not None:
         return plan.settings
     overrides = dict(plan.overrides)
-    if plan.strategy != "dvfl":
+    if not decoupled(plan.strategy):
         overrides.pop("hosts", None)  # all others have one
     options = {"strategy": plan.strategy, "absent": plan.absent, "shield": plan.shield}
     return settled_within(plan.epsilon, plan.preset, data, overrides, **options)

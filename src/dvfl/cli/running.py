@@ -25,6 +25,7 @@ from dvfl.privacy.record_files import save_recording
 from dvfl.privacy.recorder import Recorder
 from dvfl.strategies import strategy
 from dvfl.strategies.checkpoint import restore, save
+from dvfl.strategies.presets import decoupled
 from dvfl.strategies.settings import Settings
 from dvfl.strategies.simulation import Simulation
 
@@ -59,7 +60,7 @@ def run(
         data, encoders = read_data(plan)
         settings = settle(plan, data)
         faults = parse_faults(plan.faults)
-        if plan.strategy != "dvfl" and plan.overrides.get("hosts", 1) != 1:
+        if not decoupled(plan.strategy) and plan.overrides.get("hosts", 1) != 1:
             _tell(f"{plan.strategy} has one host; --hosts {plan.overrides['hosts']} has no effect", quiet)
         simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
         if "tables" in plan.data and (data.labelled is not None or data.gaps):

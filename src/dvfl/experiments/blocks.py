@@ -1,5 +1,6 @@
 """Many trainings as few stacks: what can share a stack runs as one block, and every finished block is a file."""
 
+import gc
 import hashlib
 import json
 import os
@@ -111,6 +112,7 @@ def run(
     if first.strategy in REFERENCES:
         made = REFERENCES[first.strategy]
         return [Outcome(round(made(sources.data(one.source, one.seed), one.seed), 4)) for one in block]
+    _release_memory(device)
     each = {training.seed: sources.data(training.source, training.seed) for training in block}
     simulation = strategy(first.strategy)(
         [each[training.seed] for training in block],
@@ -234,6 +236,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return list(value) if isinstance(value, tuple) else value
+
+
+def _release_memory(device: str) -> None:
+    """Gives back what the block before held: in pieces of other sizes it would not serve the next."""
+    if device == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def memory_of(device: str) -> float:

@@ -39,6 +39,7 @@ class Planned:
     source: Source = MNIST
     paper_mean: float | None = None
     paper_two_sigma: float | None = None
+    untouched: bool = False  # the condition's faults do not act on it: the numbers are those without faults
     fields: Condition = field(default_factory=dict)  # of the cell's own, beside those that every cell has
 
 

@@ -161,6 +161,7 @@ def _cell(cell: Planned, experiment: Experiment, order: Order, folder: BlockFold
         paper_two_sigma=cell.paper_two_sigma,
         command=_cell_command(cell, experiment, order, seeds),
         requests_repeated=sum(repeated) if repeated else None,
+        untouched=cell.untouched,
         fields={**({} if sent is None else {"bytes_sent_per_guest": round(sent * 1e6)}), **cell.fields},
     )
 

@@ -9,7 +9,7 @@ from dvfl.experiments import statistics
 _DIGITS = 4  # of accuracies in the file
 _FIELDS = (  # that every cell may have
     *("strategy", "dataset", "condition", "seeds", "accuracy", "status", "mean", "two_sigma"),
-    *("paper_mean", "paper_two_sigma", "command", "requests_repeated"),
+    *("paper_mean", "paper_two_sigma", "command", "requests_repeated", "untouched"),
 )
 
 
@@ -27,6 +27,7 @@ class Cell:
     paper_two_sigma: float | None
     command: str  # makes this cell again
     requests_repeated: int | None = None  # by a strategy that asks again for what was lost
+    untouched: bool = False  # the condition's faults do not act on it: the numbers are those without faults
     fields: dict[str, Any] = field(default_factory=dict)  # of the experiment's own: bytes, seconds, more of the paper's
 
     @property
@@ -62,7 +63,8 @@ class Cell:
             "command": self.command,
         }
         repeated = {} if self.requests_repeated is None else {"requests_repeated": self.requests_repeated}
-        return {**plain, **repeated, **self.fields}
+        untouched = {"untouched": True} if self.untouched else {}
+        return {**plain, **repeated, **untouched, **self.fields}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> "Cell":
@@ -78,6 +80,7 @@ class Cell:
             paper_two_sigma=plain["paper_two_sigma"],
             command=plain["command"],
             requests_repeated=plain.get("requests_repeated"),
+            untouched=plain.get("untouched", False),
             fields={name: value for name, value in plain.items() if name not in _FIELDS},
         )
 

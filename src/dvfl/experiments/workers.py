@@ -4,6 +4,7 @@ import os
 import platform
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -147,20 +148,23 @@ class Beside:
         threading.Thread(target=self._collect, args=(finished,), daemon=True).start()
 
     def ready(self) -> Iterator[Finished]:
-        """What is there by now."""
+        """What is there by now; it took no time of its own, since the GPU was busy meanwhile."""
         while not self._done.empty():
             one = self._done.get()
             if one is None or isinstance(one, Exception):
                 self._done.put(one)
                 return
-            yield one
+            yield *one[:2], 0.0
 
     def all(self) -> Iterator[Finished]:
-        """The rest, as it comes; raises what went wrong."""
+        """The rest, as it comes, with the seconds that were waited for it; raises what went wrong."""
+        start = time.perf_counter()
         while (one := self._done.get()) is not None:
             if isinstance(one, Exception):
                 raise one
-            yield one
+            now = time.perf_counter()
+            yield *one[:2], now - start
+            start = now
 
     def _collect(self, finished: Iterator[Finished]) -> None:
         try:

@@ -7,7 +7,7 @@ from functools import partial
 
 from dvfl.errors import UserError, nearest
 from dvfl.privacy.recording import Recording
-from dvfl.strategies.presets import for_noise, sent_once, shielded
+from dvfl.strategies.presets import decoupled, for_noise, sent_once, shielded
 from dvfl.strategies.settings import AnySettings, Settings, SplitSettings
 
 NONE, ALL = "none", "all"
@@ -32,7 +32,7 @@ def defences(strategy: str) -> Mapping[str, Defence]:
     """All that a strategy can be trained with."""
     if strategy.startswith("fedonce"):  # it always sends once
         return {name: defence for name, defence in OF_ENCODINGS.items() if not defence.pushes}
-    return OF_ENCODINGS if strategy == "dvfl" else OF_GRADIENTS
+    return OF_ENCODINGS if decoupled(strategy) else OF_GRADIENTS
 
 
 def chosen(names: Sequence[str], strategy: str) -> dict[str, Defence]:

@@ -13,6 +13,7 @@ from dvfl.strategies.dvfl import Dvfl
 from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.fedonce import FedOnce
 from dvfl.strategies.fedvs import FedVS
+from dvfl.strategies.presets import VARIANTS
 from dvfl.strategies.replica_data import GivenData
 from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.strategies.simulation import Simulation
@@ -50,7 +51,7 @@ def _split(algorithm: Callable[[], Any]) -> Strategy:
 
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "dvfl": Strategy(Dvfl, Settings),
+    **{name: Strategy(Dvfl, Settings) for name in ("dvfl", *VARIANTS)},
     "splitnn-wait": _split(partial(SplitNN, "wait")),
     "splitnn-skip": _split(partial(SplitNN, "skip")),
     "splitnn-zeros": _split(partial(SplitNN, "zeros")),

@@ -6,13 +6,16 @@ from dvfl.experiments.results import Results
 
 LABELLED = (128, 256, 512, 1024)
 _EPOCHS = 160  # of the owner and of SplitNN here, by the paper's appendix
+# Rows of DVFL with other hosts, or none. With few labels of images `tuned` concatenates anyway.
+_HOSTS = {"paper": ("dvfl-hostless", "dvfl-concatenating"), "tuned": ("dvfl-hostless",)}
 _STEPS = {"dvfl": ("owner_epochs", 600, 512), "splitnn-wait": ("epochs", 3000, 64)}  # without copies: rounds and batch
 
 
 def _cells(preset: str) -> list[Planned]:
     changes: dict[str, Change] = {}
+    names = ["dvfl", *_HOSTS[preset], "fedonce", "splitnn-wait", "svm"]
     if preset == "paper":
-        changes = {"dvfl": (("owner_epochs", _EPOCHS),), "splitnn-wait": (("epochs", _EPOCHS),)}
+        changes = {name: (("owner_epochs", _EPOCHS),) for name in names} | {"splitnn-wait": (("epochs", _EPOCHS),), "svm": ()}
     cells = [
         Planned(
             name,
@@ -21,7 +24,7 @@ def _cells(preset: str) -> list[Planned]:
             source=Source(labelled=labelled),
             paper_mean=INTERSECTION.get(name, {}).get(labelled),
         )
-        for name in ("dvfl", "splitnn-wait", "svm")
+        for name in names
         for labelled in LABELLED
     ]
     return cells if preset == "paper" else [*cells, *_without_copies()]

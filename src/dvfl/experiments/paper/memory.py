@@ -31,7 +31,7 @@ def _megabytes(cell: Cell) -> str:
 EXPERIMENT = Experiment(
     "memory",
     "Replay of the last activations only",
-    3,
+    10,
     _cells,
     Grid(
         row=lambda cell: cell.strategy,

@@ -14,9 +14,10 @@ def _cells(preset: str) -> list[Planned]:
         Planned(
             "dvfl",
             {**fault, "latent": latent},
-            faults(fault),
+            () if kind == "connection" else faults(fault),
             (("guest_objective", "simclr"), ("hosts", 0), ("w_g", _GUESTS * latent)),
             paper_mean=mean,
+            untouched=kind == "connection",
         )
         for latent in LATENTS
         for (kind, up), mean in SIMCLR.items()

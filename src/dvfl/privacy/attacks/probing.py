@@ -9,13 +9,14 @@ from dvfl.privacy.label_reader import LabelReader, guess
 from dvfl.privacy.measured import Measured
 from dvfl.privacy.readers import Effort
 from dvfl.privacy.recording import Recording
+from dvfl.strategies.presets import decoupled
 
 
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
     """How many of the victims' labels it names, by every number of known ones, beside one guess for all."""
-    if seen.strategy != "dvfl" and not seen.strategy.startswith("fedonce"):
+    if not decoupled(seen.strategy) and not seen.strategy.startswith("fedonce"):
         return []
-    who = "a host" if seen.strategy == "dvfl" else "an onlooker without labels"
+    who = "a host" if decoupled(seen.strategy) else "an onlooker without labels"
     nothing = guess(seen)
     found = [
         Measured(
