@@ -9,10 +9,12 @@ its learning rate over the number of hosts. Scores are of the test rows, so that
 the pages of `dvfl reproduce`; nothing is chosen by them.
 
 Writes DIR/redundant_hosts.json (every seed) and DIR/redundant_hosts.md: means, four hosts against one, and the
-interaction, which is what a treatment changes in that difference, paired by seed and adjusted by Holm's rule.
+interaction, which is what a treatment changes in that difference, paired by seed and adjusted by Holm's rule. Where
+DIR has the figures already, the tests and the page alone are made again.
 """
 
 import argparse
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +27,9 @@ from torch import Tensor
 from dvfl.data.outages import read_outages
 from dvfl.experiments.declared import Source
 from dvfl.experiments.run_folder import versions
+from dvfl.experiments.shown import judgement_fields, p_value
 from dvfl.experiments.sources import Sources
-from dvfl.experiments.statistics import Comparison, compare, holm
+from dvfl.experiments.statistics import compare_differences, differences, judge, pooled
 from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
 from dvfl.parties.faults import Faults
@@ -40,7 +43,7 @@ HOSTS = 4
 CONDITIONS = ("no faults", "connection:0.6:1", "connection:0.6:0.5", "connection:0.6:0.1", "misaligned")
 AS_THEY_ARE = "as they are"
 TREATMENTS = (AS_THEY_ARE, "centred", "standardised", "rate / hosts")
-Accuracy = dict[tuple[str, str, int], dict[int, float]]  # by condition, treatment and hosts; by seed
+Accuracy = dict[tuple[str, str, int], dict[int, float | None]]  # by condition, treatment and hosts; by seed
 
 
 @torch.no_grad()
@@ -106,23 +109,26 @@ def owners(
 
 def hosts_gain(accuracy: Accuracy, condition: str, treatment: str) -> dict[int, float]:
     """Four hosts minus one, by seed."""
-    one, four = (accuracy[condition, treatment, hosts] for hosts in (1, HOSTS))
-    return {seed: four[seed] - one[seed] for seed in one}
+    return differences(accuracy[condition, treatment, HOSTS], accuracy[condition, treatment, 1])
 
 
-def tested(pairs: Mapping[tuple[str, str], tuple[Mapping[int, float], Mapping[int, float]]]) -> dict[str, Any]:
-    """A comparison for each pair of values by seed, p values adjusted for their number."""
-    found = {name: compare(*pair) for name, pair in pairs.items()}
-    known: dict[tuple[str, str], Comparison] = {name: one for name, one in found.items() if one is not None}
-    adjusted = holm([one.p for one in known.values()])
+def tested(values: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
+    """The tests of differences by seed, adjusted for their number."""
+    found = {name: compare_differences([*by_seed.values()]) for name, by_seed in values.items()}
+    known = {name: one for name, one in found.items() if one is not None}
+    return {name: judgement_fields(one) for name, one in judge(known, {name: name for name in known}).items()}
+
+
+def comparisons(accuracy: Accuracy) -> dict[str, Any]:
+    """Four hosts against one under every treatment, and what a treatment changes in that."""
+    gains = {(c, t): hosts_gain(accuracy, c, t) for c in CONDITIONS for t in TREATMENTS}
+    changes = {(c, t): differences(gain, gains[c, AS_THEY_ARE]) for (c, t), gain in gains.items() if t != AS_THEY_ARE}
+    for pool in (gains, changes):
+        for treatment in dict.fromkeys(t for _, t in pool):
+            pool["all five conditions", treatment] = pooled([pool[c, treatment] for c in CONDITIONS])
     return {
-        f"{condition}, {treatment}": {
-            "difference": round(one.difference, 3),
-            "low": round(one.low, 3),
-            "high": round(one.high, 3),
-            "adjusted_p": p,
-        }
-        for ((condition, treatment), one), p in zip(known.items(), adjusted, strict=True)
+        name: tested({f"{c}, {t}": values for (c, t), values in each.items()})
+        for name, each in (("four_against_one", gains), ("interaction", changes))
     }
 
 
@@ -132,7 +138,8 @@ def page(results: dict[str, Any]) -> str:
         (c["condition"], c["treatment"], c["hosts"]): sum(c["accuracy"]) / len(c["accuracy"]) for c in results["cells"]
     }
     lines = ["# Redundant hosts in preset paper: what the owner makes of their common offset", ""]
-    lines += [f"`{results['command']} --out DIR`, {results['machine']}", ""]
+    where = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
+    lines += [f"`{results['command']} --out DIR`, {where}", ""]
     lines += ["Mean test accuracy in percent of owners that read one to four hosts.", ""]
     lines += [
         "| condition | encodings | 1 host | 2 hosts | 3 hosts | 4 hosts |",
@@ -150,11 +157,12 @@ def page(results: dict[str, Any]) -> str:
             "interaction",
         ),
     ):
-        lines += ["", f"## {heading}", "", note, "", "| case | difference | 95 % interval | adjusted p |"]
-        lines.append("| --- | --- | --- | --- |")
+        lines += ["", f"## {heading}", "", note, "", "| case | difference | 95 % interval | adjusted p | verdict |"]
+        lines.append("| --- | --- | --- | --- | --- |")
         for case, one in results[name].items():
-            p = "< 0.0001" if one["adjusted_p"] < 1e-4 else f"{one['adjusted_p']:.4f}"
-            lines.append(f"| {case} | {one['difference']:+.2f} | {one['low']:+.2f} to {one['high']:+.2f} | {p} |")
+            interval = f"{one['low']:+.2f} to {one['high']:+.2f}"
+            p = p_value(one["adjusted_p"])
+            lines.append(f"| {case} | {one['difference']:+.2f} | {interval} | {p} | {one['verdict'] or ''} |")
     lines += ["", "## The offset", "", "Length of the mean encoding of four hosts over the deviation from it.", ""]
     lines += ["| condition | ratio |", "| --- | --- |"]
     lines += [f"| {condition} | {ratio:.2f} |" for condition, ratio in results["offsets"].items()]
@@ -169,27 +177,31 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--dataset", default="mnist")
     given = parser.parse_args()
-    start = time.perf_counter()
-    accuracy, offsets = measure(Sources(given.data_dir, None), given.dataset, given.seeds, given.device)
-    gains = {(c, t): hosts_gain(accuracy, c, t) for c in CONDITIONS for t in TREATMENTS}
-    one_to_four = {(c, t): (accuracy[c, t, HOSTS], accuracy[c, t, 1]) for c, t in gains}
-    changes = {(c, t): (gain, gains[c, AS_THEY_ARE]) for (c, t), gain in gains.items() if t != AS_THEY_ARE}
-    words = f"--dataset {given.dataset} --seeds {given.seeds} --device {given.device}"
-    results = {
-        "command": f"python benchmarks/redundant_hosts.py {words}",
-        "machine": machine(given.device),
-        "versions": versions(),
-        "seconds": round(time.perf_counter() - start, 1),
-        "cells": [
-            {"condition": c, "treatment": t, "hosts": hosts, "accuracy": [*by_seed.values()]}
-            for (c, t, hosts), by_seed in accuracy.items()
-        ],
-        "four_against_one": tested(one_to_four),
-        "interaction": tested(changes),
-        "offsets": offsets,
+    file = given.out / "redundant_hosts.json"
+    if file.is_file():
+        results = json.loads(file.read_text())
+    else:
+        start = time.perf_counter()
+        accuracy, offsets = measure(Sources(given.data_dir, None), given.dataset, given.seeds, given.device)
+        words = f"--dataset {given.dataset} --seeds {given.seeds} --device {given.device}"
+        results = {
+            "command": f"python benchmarks/redundant_hosts.py {words}",
+            "machine": machine(given.device),
+            "versions": versions(),
+            "seconds": round(time.perf_counter() - start, 1),
+            "cells": [
+                {"condition": c, "treatment": t, "hosts": hosts, "accuracy": [*by_seed.values()]}
+                for (c, t, hosts), by_seed in accuracy.items()
+            ],
+            "offsets": offsets,
+        }
+    known: Accuracy = {
+        (cell["condition"], cell["treatment"], cell["hosts"]): dict(enumerate(cell["accuracy"]))
+        for cell in results["cells"]
     }
+    results |= comparisons(known)
     given.out.mkdir(parents=True, exist_ok=True)
-    write_json(given.out / "redundant_hosts.json", results)
+    write_json(file, results)
     write_text(given.out / "redundant_hosts.md", page(results))
     print(page(results))
 

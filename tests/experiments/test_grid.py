@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dvfl.experiments.declared import Experiment
-from dvfl.experiments.grid import contrasted, grid_findings
+from dvfl.experiments.grid import contrasted, contrasted_pools, grid_findings
 from dvfl.experiments.pages import markdown, page
 from dvfl.experiments.paper import EXPERIMENTS
 from dvfl.experiments.presentation import presentation
@@ -34,6 +34,7 @@ def made_up(experiment: Experiment, preset: str = "paper", seeds: int = 10, rows
                 cell.paper_mean,
                 cell.paper_two_sigma,
                 "dvfl reproduce",
+                untouched=cell.untouched,
                 fields={"bytes_sent_per_guest": 1536 * 10**6, **cell.fields},
             )
         )
@@ -46,12 +47,13 @@ def test_every_cell_of_an_experiment_is_in_its_table(experiment: Experiment) -> 
     results = made_up(experiment)
     first = presentation(results).tables[0]
     shown = [cell.text for _, row in first.rows for cell in row if cell.text]
-    assert sorted(shown) == sorted(f"{cell.mean:.2f}" for cell in results.cells)
+    assert sorted(shown) == sorted("=" if cell.untouched else f"{cell.mean:.2f}" for cell in results.cells)
 
 
 @pytest.mark.parametrize("experiment", GRIDS, ids=lambda experiment: experiment.name)
 def test_every_contrast_finds_its_cells(experiment: Experiment) -> None:
-    assert len(contrasted(experiment, made_up(experiment, preset="tuned"))) == len(experiment.contrasts)
+    found = {one.label for preset in ("paper", "tuned") for one in contrasted(experiment, made_up(experiment, preset))}
+    assert found == {contrast.label for contrast in experiment.contrasts}
 
 
 @pytest.mark.parametrize("experiment", GRIDS, ids=lambda experiment: experiment.name)
@@ -77,7 +79,9 @@ def test_a_clear_difference_is_ahead_and_a_reverse_one_behind() -> None:
         for cell in results.cells:
             mean = 99.0 if cell.condition["hosts"] == best else 97.0
             cell.accuracy[:] = [mean + 0.01 * seed for seed in cell.seeds]
-        assert {one.verdict for one in contrasted(redundancy, results)} == {verdict}
+        assert {one.judgement.verdict for one in contrasted(redundancy, results)} == {verdict}
+        (together,) = contrasted_pools(redundancy, results)
+        assert together.label == "4 hosts against 1, pooled" and together.judgement.verdict == verdict
     said = grid_findings(redundancy, results)["What the comparisons say"]
     assert said[1].startswith("4 hosts against 1, R_d 0.3: +2.00 (95 % interval")
 

@@ -13,6 +13,7 @@ from dvfl.data.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.experiments.blocks import Training
 from dvfl.experiments.paper import EXPERIMENTS, table1
+from dvfl.experiments.paper.published import TABLE1
 from dvfl.experiments.reproduce import Order, data_note, reproduce, trainings
 from dvfl.strategies.simulation import Simulation
 
@@ -74,10 +75,19 @@ def made(small: None, mnist: None, tmp_path_factory: pytest.TempPathFactory) -> 
     return out
 
 
-def test_the_declaration_has_eight_rows_ten_columns_and_every_seed() -> None:
+def test_the_declaration_has_the_papers_rows_and_ours_ten_columns_and_every_seed() -> None:
     cells = table1.EXPERIMENT.cells("paper")
-    made = [training.key for cell in cells for training in trainings(cell, 10)]
-    assert len(cells) == 80 and len(made) == len(set(made)) == 800
+    papers = [cell for cell in cells if cell.strategy in TABLE1]
+    made = [training.key for cell in papers for training in trainings(cell, 10)]
+    assert len(papers) == 80 and len(made) == len(set(made)) == 800
+    assert {cell.strategy for cell in cells} == set(table1.ROWS) and len(cells) == 120
+    assert len(table1.EXPERIMENT.cells("tuned")) == 110  # whose replay is in order anyway
+
+
+def test_what_faults_cannot_touch_is_trained_once() -> None:
+    cells = [cell for cell in table1.EXPERIMENT.cells("paper") if cell.strategy == "dvfl-hostless"]
+    made = {training.key for cell in cells for training in trainings(cell, 2)}
+    assert sum(cell.untouched for cell in cells) == 6 and len(made) == 4 * 2
 
 
 def test_the_results_file_keeps_the_contract(made: Path) -> None:

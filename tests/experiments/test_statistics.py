@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dvfl.experiments.statistics import compare, holm, interval, kept, summary
+from dvfl.experiments.statistics import (
+    LEAST_PAIRS,
+    MARGIN,
+    compare,
+    compare_differences,
+    holm,
+    interval,
+    judge,
+    kept,
+    pooled,
+    summary,
+)
 
 ACCURACY = st.floats(0, 100).map(lambda value: round(value, 2))
 MANY = st.lists(ACCURACY, min_size=1, max_size=40)
@@ -67,7 +78,9 @@ def test_a_comparison_is_scipys_paired_t_test(pairs: list[tuple[float, float]]) 
     if np.ptp(differences) > 0.005:
         expected = stats.ttest_rel(ours, theirs)
         bounds = expected.confidence_interval(0.95)
-        assert found.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
+        assert (found.t_p is None) == (len(pairs) < LEAST_PAIRS)
+        if found.t_p is not None:
+            assert found.t_p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
         assert (found.low, found.high) == pytest.approx((bounds.low, bounds.high), abs=1e-9)
 
 
@@ -76,7 +89,9 @@ def test_a_comparison_turned_round_has_the_same_p(pairs: list[tuple[float, float
     ours, theirs = (dict(enumerate(values)) for values in zip(*pairs, strict=True))
     one, other = compare(ours, theirs), compare(theirs, ours)
     assert one is not None and other is not None
-    assert (one.difference, one.low, one.p) == pytest.approx((-other.difference, -other.high, other.p))
+    assert (one.difference, one.low) == pytest.approx((-other.difference, -other.high))
+    if one.p is not None:
+        assert (one.t_p, one.rank_p, one.level_p) == pytest.approx((other.t_p, other.rank_p, other.level_p))
 
 
 def test_seeds_are_paired_by_number_and_those_of_one_side_are_left_out() -> None:
@@ -90,11 +105,76 @@ def test_fewer_than_two_pairs_cannot_be_compared() -> None:
 
 
 def test_differences_that_are_all_equal_are_certain() -> None:
-    same = compare({0: 98.0, 1: 97.0}, {0: 98.0, 1: 97.0})
-    assert same is not None and (same.difference, same.p) == (0.0, 1.0)
-    # 0.1 everywhere, but for the rounding of binary fractions.
-    ahead = compare({0: 97.8, 1: 97.6, 2: 0.3}, {0: 97.7, 1: 97.5, 2: 0.2})
-    assert ahead is not None and ahead.p == 0.0 and ahead.low == pytest.approx(0.1)
+    values = {seed: 97.0 + seed / 10 for seed in range(6)}
+    same = compare(values, values)
+    assert same is not None and (same.difference, same.p, same.level_p) == (0.0, 1.0, 0.0)
+    # 0.3 everywhere, but for the rounding of binary fractions.
+    ahead = compare({seed: value + 0.3 for seed, value in values.items()}, values)
+    assert ahead is not None and (ahead.t_p, ahead.level_p) == (0.0, 1.0) and ahead.low == pytest.approx(0.3)
+
+
+def test_fewer_than_six_pairs_have_an_interval_and_no_p() -> None:
+    found = compare_differences([0.4, 0.5, 0.6])
+    assert found is not None and found.p is found.t_p is found.rank_p is found.level_p is None
+    assert (found.low, found.difference) == pytest.approx((0.2516, 0.5), abs=1e-4)
+
+
+@given(st.lists(st.integers(-30, 30), min_size=6, max_size=12))
+def test_the_rank_test_counts_all_signs_ties_and_zeros_included(hundredths: list[int]) -> None:
+    values = [value / 100 for value in hundredths]
+    found = compare_differences(values)
+    assert found is not None
+    known = np.array([value for value in hundredths if value])
+    if not len(known):
+        assert found.rank_p == 1.0
+        return
+    ranks = stats.rankdata(np.abs(known))
+    signs = (np.arange(2 ** len(known))[:, None] >> np.arange(len(known))) & 1
+    sums, mean = signs @ ranks, ranks.sum() / 2
+    apart = abs(ranks[known > 0].sum() - mean)
+    assert found.rank_p == pytest.approx(np.mean(np.abs(sums - mean) >= apart - 1e-9))
+
+
+def test_the_rank_test_is_scipys_where_no_ranks_are_tied() -> None:
+    values = [0.3, -0.1, 0.4, 0.9, 0.25, 0.6, -0.2, 0.8]
+    found = compare_differences(values)
+    assert found is not None and found.rank_p == pytest.approx(stats.wilcoxon(values, method="exact").pvalue)
+
+
+def test_ten_wins_of_ten_are_told_apart_however_far_off_some_are() -> None:
+    values = [0.5, 0.6, 0.4, 0.5, 60.0, 0.7, 0.5, 80.0, 0.6, 0.4]
+    found = compare_differences(values)
+    assert found is not None and found.t_p is not None and found.t_p > 0.05  # outliers break the t-test
+    assert judge({"one": found}, {"one": "one"})["one"].verdict == "ahead"
+
+
+@given(st.lists(st.floats(-0.3, 0.3), min_size=6, max_size=30).filter(lambda values: np.ptp(values) > 1e-3))
+def test_level_is_two_one_sided_tests(values: list[float]) -> None:
+    found = compare_differences(values)
+    below = stats.ttest_1samp(values, MARGIN, alternative="less").pvalue
+    above = stats.ttest_1samp(values, -MARGIN, alternative="greater").pvalue
+    assert found is not None and found.level_p == pytest.approx(max(below, above), rel=1e-6, abs=1e-12)
+
+
+def test_verdicts_tell_level_from_open() -> None:
+    close, wide = ([scale * value for value in (1, -1, 2, -2, 1, -1, 2, -2)] for scale in (0.01, 1.0))
+    found = {"close": compare_differences(close), "wide": compare_differences(wide)}
+    known = {name: one for name, one in found.items() if one is not None}
+    judged = judge(known, {name: name for name in known})
+    assert {name: one.verdict for name, one in judged.items()} == {"close": "level", "wide": "open"}
+
+
+def test_comparisons_of_the_same_numbers_count_once() -> None:
+    one = compare_differences([0.2, 0.1, 0.3, 0.2, 0.1, 0.25])
+    other = compare_differences([0.1, -0.1, 0.2, -0.2, 0.1, -0.15])
+    assert one is not None and other is not None and one.p is not None
+    found = {"a": one, "b": one, "c": one, "d": other}
+    judged = judge(found, {"a": "x", "b": "x", "c": "x", "d": "d"})
+    assert judged["a"].adjusted_p == judged["c"].adjusted_p == pytest.approx(2 * one.p)
+
+
+def test_pooled_differences_are_means_of_the_seeds_that_all_columns_have() -> None:
+    assert pooled([{0: 1.0, 1: 2.0, 2: 9.0}, {0: 3.0, 1: 0.0}]) == {0: 2.0, 1: 1.0}
 
 
 def test_holms_rule_on_a_worked_example() -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -141,9 +142,27 @@ def test_what_is_finished_beside_can_be_fetched_as_it_comes_and_in_the_end() -> 
     first: list[Finished] = []
     while not first:
         first += beside.ready()
-    assert [seconds for _, _, seconds in first] == [1.0] and not list(beside.ready())
+    assert len(first) == 1 and not list(beside.ready())
     gate.set()
-    assert [seconds for _, _, seconds in beside.all()] == [2.0]
+    assert len(list(beside.all())) == 1
+
+
+def test_what_is_finished_beside_a_gpu_costs_only_the_seconds_that_are_waited_for_it() -> None:
+    begun = threading.Event()
+
+    def finished() -> Iterator[Finished]:
+        yield (), [], 100.0
+        begun.wait(10)
+        time.sleep(0.05)
+        yield (), [], 100.0
+
+    beside = Beside(finished())
+    first: list[Finished] = []
+    while not first:
+        first += beside.ready()
+    begun.set()
+    waited = [seconds for _, _, seconds in beside.all()]
+    assert [seconds for _, _, seconds in first] == [0.0] and 0.04 < sum(waited) < 5
 
 
 def test_what_goes_wrong_beside_is_raised_in_the_end() -> None:
@@ -153,7 +172,7 @@ def test_what_goes_wrong_beside_is_raised_in_the_end() -> None:
 
     beside = Beside(finished())
     each = beside.all()
-    assert next(each)[2] == 1.0
+    next(each)
     with pytest.raises(RunFailed, match="died"):
         next(each)
     assert not list(beside.ready())

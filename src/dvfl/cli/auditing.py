@@ -26,8 +26,7 @@ from dvfl.privacy.defences import ALL, chosen
 from dvfl.privacy.readers import SMALL, Effort
 from dvfl.privacy.record_files import check_recorded, load_recording
 from dvfl.strategies import strategy
-from dvfl.strategies.presets import decoupled
-from dvfl.strategies.presets import preset
+from dvfl.strategies.presets import decoupled, preset
 
 PARTY = "party.toml"  # in a party's folder
 _NUMBERS = "Labels are numbers: what is told of a label is whether it is above the median"

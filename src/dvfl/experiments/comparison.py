@@ -1,42 +1,57 @@
 """What a Table 1 says: DVFL against every baseline in every column, and ours against the paper's, in words."""
 
 import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dvfl.experiments.paper.published import TABLE1
+from dvfl.experiments.paper.table1 import ROWS
 from dvfl.experiments.reasons import REASONS
 from dvfl.experiments.results import Cell, Results
-from dvfl.experiments.shown import listed, number, signed
-from dvfl.experiments.statistics import Comparison, compare, holm
+from dvfl.experiments.shown import APART, WORDS, judgement_fields, listed, number, signed
+from dvfl.experiments.statistics import (
+    Comparison,
+    Judgement,
+    Verdict,
+    compare,
+    compare_differences,
+    differences,
+    judge,
+    pooled,
+)
 
 Column: TypeAlias = tuple[str, float | None]  # kind of fault and R_u
-Verdict: TypeAlias = Literal["ahead", "level", "behind"]
+Family: TypeAlias = Literal["baselines", "variants"]  # others, or DVFL itself with one choice changed
 
-SIGNIFICANT = 0.05  # Holm-adjusted p below which DVFL and a baseline are told apart
-BEHIND = 0.1  # points; an interval that reaches further down does not rule out that DVFL is behind by more
 COLLAPSE = 5.0  # points below the strategy's own column without faults
-APART = 0.4  # points between our mean and the paper's from which a cell is named
 
 _OURS = "dvfl"
 _KINDS = ("none", "connection", "guest", "host")
+_SHORT = 0.5  # R_u from which a fault is over soon
+# Columns that are also tested together: each seed's mean difference over them is one value.
+POOLS: Mapping[str, Sequence[Column]] = {
+    "R_u 1 and 0.5": [column for column in TABLE1[_OURS] if (column[1] or 0.0) >= _SHORT],
+    "R_u 0.1": [column for column in TABLE1[_OURS] if column[1] is not None and column[1] < _SHORT],
+    "all faults": [column for column in TABLE1[_OURS] if column[1] is not None],
+}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """DVFL against one baseline in one column; p is adjusted for all tests of the table."""
+    """DVFL against another strategy in one column, or in several that are pooled."""
 
     strategy: str
-    column: Column
-    comparison: Comparison
-    adjusted_p: float
+    column: Column | str  # a name of `POOLS`
+    judgement: Judgement
+
+    @property
+    def comparison(self) -> Comparison:
+        return self.judgement.comparison
 
     @property
     def verdict(self) -> Verdict:
-        """DVFL is ahead or behind where the test tells them apart, and level where it does not."""
-        if self.adjusted_p >= SIGNIFICANT:
-            return "level"
-        return "ahead" if self.comparison.difference > 0 else "behind"
+        return self.judgement.verdict
 
 
 def table(results: Results) -> dict[tuple[str, Column], Cell]:
@@ -61,35 +76,103 @@ def label(column: Column) -> str:
     return "no faults" if up is None else f"{kind} {up:g}"
 
 
-def judged(results: Results) -> list[Judged]:
-    """DVFL against every baseline in every column where at least two seeds have both."""
+def judged(results: Results, family: Family = "baselines") -> list[Judged]:
+    """DVFL against every strategy of a family in every column where at least two seeds have both.
+
+    Strategies that a column's faults treat alike have the same numbers there, and share a test.
+    """
     cells = table(results)
-    tests = []
+    found: dict[tuple[str, Column], Comparison] = {}
+    same: dict[tuple[str, Column], Hashable] = {}
     for (strategy, column), cell in cells.items():
         ours = cells.get((_OURS, column))
-        if strategy == _OURS or ours is None:
+        if strategy == _OURS or ours is None or _variant(strategy) != (family == "variants"):
             continue
         comparison = compare(ours.by_seed, cell.by_seed)
         if comparison is not None:
-            tests.append((strategy, column, comparison))
-    adjusted = holm([comparison.p for _, _, comparison in tests])
-    return [Judged(*test, p) for test, p in zip(tests, adjusted, strict=True)]
+            found[strategy, column] = comparison
+            same[strategy, column] = (*ours.accuracy, "against", *cell.accuracy)
+    return [Judged(strategy, column, one) for (strategy, column), one in judge(found, same).items()]
+
+
+def distinct(results: Results, tests: Sequence[Judged]) -> list[Judged]:
+    """One of those that share a test: the first from top to bottom."""
+    cells = table(results)
+    kept: dict[Hashable, Judged] = {}
+    for test in tests:
+        assert not isinstance(test.column, str)
+        both = (cells[name, test.column] for name in (_OURS, test.strategy))
+        kept.setdefault(tuple(value for cell in both for value in (*cell.accuracy, "end")), test)
+    return list(kept.values())
+
+
+def judged_pooled(results: Results, family: Family = "baselines") -> list[Judged]:
+    """The same over several columns at once, where a strategy has values in all of them."""
+    cells = table(results)
+    found: dict[tuple[str, str], Comparison] = {}
+    same: dict[tuple[str, str], Hashable] = {}
+    for strategy in strategies(results):
+        if strategy == _OURS or _variant(strategy) != (family == "variants"):
+            continue
+        for name, across in POOLS.items():
+            pairs = [(cells.get((_OURS, column)), cells.get((strategy, column))) for column in across]
+            each = [differences(ours.by_seed, theirs.by_seed) for ours, theirs in pairs if ours and theirs]
+            values = pooled(each) if len(each) == len(across) else {}
+            comparison = compare_differences([*values.values()])
+            if comparison is not None:
+                found[strategy, name] = comparison
+                same[strategy, name] = tuple(values.items())
+    return [Judged(strategy, pool, one) for (strategy, pool), one in judge(found, same).items()]
+
+
+def plain_comparisons(results: Results) -> list[dict[str, Any]]:
+    """Every comparison as the results file has it."""
+    plain = []
+    for family in ("baselines", "variants"):
+        for test in judged(results, family):
+            condition = dict(zip(("kind", "up"), test.column, strict=True))
+            plain.append(
+                {
+                    "first": _OURS,
+                    "second": test.strategy,
+                    "condition": condition,
+                    "family": family,
+                    **judgement_fields(test.judgement),
+                }
+            )
+        for test in judged_pooled(results, family):
+            plain.append(
+                {
+                    "first": _OURS,
+                    "second": test.strategy,
+                    "pooled": test.column,
+                    "family": f"{family}, pooled",
+                    **judgement_fields(test.judgement),
+                }
+            )
+    return plain
 
 
 def findings(results: Results) -> dict[str, list[str]]:
-    """Sentences made from the numbers, by heading."""
+    """Sentences made from the numbers, by heading; where a baseline is ahead comes first."""
     tests = judged(results)
-    return {
-        "DVFL under faults": _under_faults(results),
+    found = {
+        "Where a baseline is ahead": _ahead_of_us(results, tests),
         "DVFL against the baselines": _against_baselines(results, tests),
-        "Where a baseline is level or ahead": _level_or_ahead(results, tests),
+        "What is open": _open(results, tests),
+        "DVFL under faults": _under_faults(results),
+        "What hosts and replay bring": _variants(results),
         "Where ours differs from the paper's figures": _from_the_paper(results),
     }
+    return {heading: sentences for heading, sentences in found.items() if sentences}
+
+
+def _variant(strategy: str) -> bool:
+    return strategy.startswith(f"{_OURS}-")
 
 
 def _row(strategy: str) -> tuple[int, str]:
-    order = list(TABLE1)
-    return (order.index(strategy) if strategy in order else len(order)), strategy
+    return (ROWS.index(strategy) if strategy in ROWS else len(ROWS)), strategy
 
 
 def _place(column: Column) -> tuple[int, float]:
@@ -113,7 +196,7 @@ def _under_faults(results: Results) -> list[str]:
     cost = compare(cells[_OURS, ("none", None)].by_seed, cells[_OURS, worst].by_seed)
     if cost is not None:
         interval = f"95 % interval {number(cost.low)} to {number(cost.high)}"
-        sentences.append(f"Paired by seed, the faults of {label(worst)} cost {number(cost.difference)} ({interval}).")
+        sentences.append(f"The faults of {label(worst)} cost {number(cost.difference)} ({interval}).")
     fallen = _collapsed(cells, _OURS)
     sentences.append(
         f"It collapses, more than {COLLAPSE:g} points below no faults, in {listed(fallen)}."
@@ -123,20 +206,43 @@ def _under_faults(results: Results) -> list[str]:
     return sentences
 
 
-def _against_baselines(results: Results, tests: list[Judged]) -> list[str]:
-    cells, rivals = table(results), [name for name in strategies(results) if name != _OURS]
+def _ahead_of_us(results: Results, tests: list[Judged]) -> list[str]:
+    if not _tested(tests):
+        return ["Not known: nothing could be tested."]
     sentences = []
-    if tests:
-        counts = {verdict: sum(test.verdict == verdict for test in tests) for verdict in ("ahead", "level", "behind")}
+    for column in columns(results):
+        parts = [_measured(test) for test in tests if test.column == column and test.verdict == "behind"]
+        if parts:
+            sentences.append(f"{_capital(label(column))}: {'; '.join(parts)}.")
+    for test in judged_pooled(results):
+        if test.verdict == "behind":
+            sentences.append(f"Pooled over {test.column}: {_measured(test)}.")
+    if not sentences:
+        return ["In no column, and in no pool of columns."]
+    return ["The numbers are DVFL minus the baseline, means of all seeds, with the 95 % interval.", *sentences]
+
+
+def _against_baselines(results: Results, tests: list[Judged]) -> list[str]:
+    cells, rivals = table(results), [name for name in strategies(results) if name != _OURS and not _variant(name)]
+    sentences = []
+    known = _tested(tests)
+    if known:
+        once = distinct(results, known)
+        counts = {verdict: sum(test.verdict == verdict for test in once) for verdict in WORDS}
         sentences.append(
-            f"Of {len(tests)} comparisons DVFL is ahead in {counts['ahead']}, level in {counts['level']}"
-            f" and behind in {counts['behind']}."
+            f"Of {len(once)} distinct comparisons DVFL is ahead in {counts['ahead']}, level in {counts['level']},"
+            f" behind in {counts['behind']}, and {counts['open']} are open."
         )
+        if len(once) < len(known):
+            sentences.append(
+                f"The table shows {len(known)}: strategies that a column's faults treat alike have the same numbers"
+                " there, and are counted once."
+            )
     else:
-        sentences.append("No column has two seeds of DVFL and of a baseline, so nothing can be tested.")
+        sentences.append("No column has enough seeds of DVFL and of a baseline, so nothing can be tested.")
     by_text: dict[str, list[str]] = {}  # columns of which the same is to be said share a sentence
     for column in columns(results):
-        here = [test for test in tests if test.column == column]
+        here = [test for test in known if test.column == column]
         if here:
             by_text.setdefault(_standing(here), []).append(label(column))
     sentences += [f"{_capital(listed(names))}: {text}." for text, names in by_text.items()]
@@ -154,44 +260,51 @@ def _against_baselines(results: Results, tests: list[Judged]) -> list[str]:
 
 
 def _standing(tests: list[Judged]) -> str:
-    by_verdict: dict[Verdict, list[str]] = {"ahead": [], "level": [], "behind": []}
+    by_verdict: dict[Verdict, list[str]] = {verdict: [] for verdict in WORDS}
     for test in tests:
         by_verdict[test.verdict].append(test.strategy)
-    words: dict[Verdict, str] = {"ahead": "ahead of", "level": "level with", "behind": "behind"}
     parts = []
     for verdict, names in by_verdict.items():
         if names:
-            parts.append(f"{words[verdict]} {f'all {len(names)}' if len(names) == len(tests) > 1 else listed(names)}")
+            whole = f"all {len(names)}" if len(names) == len(tests) > 1 else listed(names)
+            parts.append(f"{WORDS[verdict]} {whole}")
     return "; ".join(parts)
 
 
-def _level_or_ahead(results: Results, tests: list[Judged]) -> list[str]:
-    if not tests:
-        return ["Not known: nothing could be tested."]
+def _open(results: Results, tests: list[Judged]) -> list[str]:
+    """Neither told apart nor shown to be level; in words, since a table cannot say what the data do not."""
     sentences = []
     for column in columns(results):
-        parts = []
-        for test in (test for test in tests if test.column == column and test.verdict != "ahead"):
-            word = "level" if test.verdict == "level" else "ahead"
-            found = test.comparison
-            bounds = f"{number(found.low)} to {number(found.high)}"
-            parts.append(f"{test.strategy} {word}, {signed(found.difference)} ({bounds})")
+        parts = [_measured(test) for test in _tested(tests) if test.column == column and test.verdict == "open"]
         if parts:
             sentences.append(f"{_capital(label(column))}: {'; '.join(parts)}.")
-    if not sentences:
-        return ["In no column."]
-    unsure: dict[str, list[str]] = {}
-    for test in tests:
-        if test.verdict != "ahead" and test.comparison.low < -BEHIND:
-            unsure.setdefault(test.strategy, []).append(label(test.column))
-    open_ = [f"{strategy} ({', '.join(names)})" for strategy, names in unsure.items()]
-    sentences.insert(0, "The numbers are DVFL minus the baseline, with the 95 % interval.")
-    sentences.append(
-        f"That DVFL is behind by more than {BEHIND:g} is not ruled out against {listed(open_)}."
-        if open_
-        else f"In none of them does the interval allow DVFL to be behind by more than {BEHIND:g}."
-    )
     return sentences
+
+
+def _variants(results: Results) -> list[str]:
+    """DVFL against itself with another order of replay, hosts that learn nothing, or none."""
+    sentences = []
+    for strategy in (name for name in strategies(results) if _variant(name)):
+        parts = []
+        for test in (*judged(results, "variants"), *judged_pooled(results, "variants")):
+            if test.strategy == strategy and (isinstance(test.column, str) or test.column == ("none", None)):
+                where = test.column if isinstance(test.column, str) else label(test.column)
+                found = test.comparison
+                bounds = f"{number(found.low)} to {number(found.high)}"
+                parts.append(f"{where} {signed(found.difference)} ({bounds}, {test.verdict})")
+        if parts:
+            sentences.append(f"dvfl minus {strategy}: {', '.join(parts)}.")
+    return sentences
+
+
+def _tested(tests: Sequence[Judged]) -> list[Judged]:
+    """Those with enough seeds for a verdict."""
+    return [test for test in tests if test.comparison.p is not None]
+
+
+def _measured(test: Judged) -> str:
+    found = test.comparison
+    return f"{test.strategy} {signed(found.difference)} ({number(found.low)} to {number(found.high)})"
 
 
 def _from_the_paper(results: Results) -> list[str]:
@@ -204,7 +317,7 @@ def _from_the_paper(results: Results) -> list[str]:
         sentences.append(f"The preset {results.preset} is not the paper's settings, so differences are to be expected.")
     reasons = REASONS if results.preset == "paper" and results.rows is None else {}
     cells, named = table(results), 0
-    for strategy in strategies(results):
+    for strategy in (name for name in strategies(results) if name in TABLE1):
         parts = [text for (name, column), cell in cells.items() if name == strategy and (text := _apart(column, cell))]
         if parts:
             named += len(parts)

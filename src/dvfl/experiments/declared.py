@@ -51,6 +51,7 @@ class Contrast:
     one: tuple[str, Condition]  # strategy and condition
     other: tuple[str, Condition]
     dataset: str | None = None  # where conditions alone do not tell cells apart
+    pool: str | None = None  # contrasts of one pool ask the same under several conditions, and are tested together too
 
 
 @dataclass(frozen=True)

@@ -1,66 +1,104 @@
 """An experiment's cells as tables and sentences: ours, the paper's beside them, and which cells differ from which."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from dvfl.experiments.declared import Contrast, Experiment, Grid
 from dvfl.experiments.results import Cell, Results
-from dvfl.experiments.shown import MARKS, NOTHING, Shown, Table, listed, number, signed
-from dvfl.experiments.statistics import Comparison, compare, holm
-
-SIGNIFICANT = 0.05  # Holm-adjusted p below which two cells are told apart
-APART = 0.4  # points between our mean and the paper's from which a cell is named
+from dvfl.experiments.shown import (
+    APART,
+    MARKS,
+    NOTHING,
+    TESTS,
+    UNTOUCHED,
+    UNTOUCHED_NOTE,
+    Shown,
+    Table,
+    judgement_fields,
+    listed,
+    number,
+    p_value,
+    shown_judgement,
+    signed,
+)
+from dvfl.experiments.statistics import Comparison, Judgement, compare, compare_differences, differences, judge, pooled
 
 STATISTICS = (
     "A cell is the mean over seeds and twice their sample standard deviation, without values beyond 1.5 interquartile"
-    " ranges outside the quartiles, as in the paper's Table 1. Comparisons leave nothing out: cells are paired by seed,"
-    " the interval is that of the mean difference (95 %, Student's t), the test a two-sided paired t-test, its p values"
-    f" adjusted by Holm for all comparisons of the experiment. {MARKS['ahead']}: the first is ahead,"
-    f" {MARKS['behind']}: it is behind, adjusted p < {SIGNIFICANT:g}. Repeated splits share rows, so tests over them"
-    " are somewhat too sure of themselves."
+    f" ranges outside the quartiles, as in the paper's Table 1. {TESTS} Pooled comparisons have each seed's mean over"
+    " several others, and are adjusted for their own number. Repeated splits share rows, so tests over them are"
+    " somewhat too sure of themselves."
 )
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a contrast; p is adjusted for all contrasts of the experiment."""
+    """What came of a contrast, or of several pooled."""
 
-    contrast: Contrast
-    comparison: Comparison
-    adjusted_p: float
-
-    @property
-    def verdict(self) -> str:
-        if self.adjusted_p >= SIGNIFICANT:
-            return "level"
-        return "ahead" if self.comparison.difference > 0 else "behind"
+    label: str
+    judgement: Judgement
+    contrast: Contrast | None = None  # None: pooled
 
 
 def contrasted(experiment: Experiment, results: Results) -> list[Found]:
     """The experiment's contrasts, as far as at least two seeds have both cells."""
-    pairs = []
-    for contrast in experiment.contrasts:
-        one, other = (_find(results, side, contrast.dataset) for side in (contrast.one, contrast.other))
-        comparison = compare(one.by_seed, other.by_seed) if one is not None and other is not None else None
+    found: dict[str, Comparison] = {}
+    same: dict[str, Hashable] = {}
+    for contrast, one, other in _pairs(experiment, results):
+        comparison = compare(one.by_seed, other.by_seed)
         if comparison is not None:
-            pairs.append((contrast, comparison))
-    adjusted = holm([comparison.p for _, comparison in pairs])
-    return [Found(*pair, p) for pair, p in zip(pairs, adjusted, strict=True)]
+            found[contrast.label] = comparison
+            same[contrast.label] = (*one.accuracy, "against", *other.accuracy)
+    judgements = judge(found, same)
+    return [
+        Found(contrast.label, judgements[contrast.label], contrast)
+        for contrast in experiment.contrasts
+        if contrast.label in judgements
+    ]
+
+
+def contrasted_pools(experiment: Experiment, results: Results) -> list[Found]:
+    """Contrasts that ask the same under several conditions, each seed's mean difference over them as one value."""
+    pools: dict[str, list[dict[int, float]]] = {}
+    for contrast, one, other in _pairs(experiment, results):
+        if contrast.pool is not None:
+            pools.setdefault(contrast.pool, []).append(differences(one.by_seed, other.by_seed))
+    made = {f"{name}, pooled": compare_differences([*pooled(each).values()]) for name, each in pools.items()}
+    known = {name: one for name, one in made.items() if one is not None}
+    return [Found(name, one) for name, one in judge(known, {name: name for name in known}).items()]
+
+
+def plain_contrasts(experiment: Experiment, results: Results) -> list[dict[str, Any]]:
+    """Every comparison as the results file has it."""
+    return [
+        {
+            "label": found.label,
+            "family": "pooled" if found.contrast is None else "contrasts",
+            **({} if found.contrast is None else _sides(found.contrast)),
+            **judgement_fields(found.judgement),
+        }
+        for found in (*contrasted(experiment, results), *contrasted_pools(experiment, results))
+    ]
 
 
 def grid_tables(experiment: Experiment, grid: Grid, results: Results) -> list[Table]:
     """Ours, ours minus the paper's, what else the experiment shows, and its contrasts."""
-    tables = [_table(grid, results, "Ours", _OURS_NOTE, _ours)]
+    note = f"{_OURS_NOTE} {UNTOUCHED_NOTE}" if any(cell.untouched for cell in results.cells) else _OURS_NOTE
+    tables = [_table(grid, results, "Ours", note, _ours)]
     if any(cell.paper_mean is not None for cell in results.cells):
         note = f"Difference of the means in points, and the paper's mean. Bold: more than {APART:g} apart."
         tables.append(_table(grid, results, "Ours minus the paper's", note, _minus_paper))
     for title, note, show in grid.also:
         tables.append(_table(grid, results, title, note, _told(show)))
-    found = contrasted(experiment, results)
+    found = [*contrasted(experiment, results), *contrasted_pools(experiment, results)]
     if found:
-        heads = [("", name) for name in ("difference", "95 % interval", "adjusted p", "pairs")]
-        rows = [(one.contrast.label, _contrast_cells(one)) for one in found]
-        note = f"Mean difference in points over pairs of seeds. {MARKS['ahead']} ahead, {MARKS['behind']} behind."
+        heads = [("", name) for name in ("difference", "t-test p", "ranks p", "adjusted p", "pairs")]
+        rows = [(one.label, _contrast_cells(one)) for one in found]
+        note = (
+            f"Mean difference in points over all seeds, and its 95 % interval. {MARKS['ahead']} ahead,"
+            f" {MARKS['behind']} behind, {MARKS['level']} level."
+        )
         tables.append(Table("Comparisons", note, heads, rows, corner="first against second"))
     return tables
 
@@ -68,7 +106,9 @@ def grid_tables(experiment: Experiment, grid: Grid, results: Results) -> list[Ta
 def grid_findings(experiment: Experiment, results: Results) -> dict[str, list[str]]:
     """Sentences made from the numbers, by heading."""
     said = {
-        "What the comparisons say": [_sentence(one) for one in contrasted(experiment, results)],
+        "What the comparisons say": [
+            _sentence(one) for one in (*contrasted(experiment, results), *contrasted_pools(experiment, results))
+        ],
         "Where ours differs from the paper's figures": _from_the_paper(experiment, results),
         "What to know": experiment.remarks(results),
     }
@@ -83,6 +123,25 @@ def laid_out(grid: Grid, results: Results) -> tuple[list[str], list[str], dict[t
 
 
 _OURS_NOTE = "Test accuracy in percent, mean ± 2 sigma. Bold: the best of a column."
+
+
+def _pairs(experiment: Experiment, results: Results) -> list[tuple[Contrast, Cell, Cell]]:
+    """The contrasts whose cells are both there."""
+    made = []
+    for contrast in experiment.contrasts:
+        one, other = (_find(results, side, contrast.dataset) for side in (contrast.one, contrast.other))
+        if one is not None and other is not None:
+            made.append((contrast, one, other))
+    return made
+
+
+def _sides(contrast: Contrast) -> dict[str, Any]:
+    names = ("strategy", "condition")
+    both = {
+        "first": dict(zip(names, contrast.one, strict=True)),
+        "second": dict(zip(names, contrast.other, strict=True)),
+    }
+    return both if contrast.dataset is None else {**both, "dataset": contrast.dataset}
 
 
 def _find(results: Results, side: tuple[str, dict[str, object]], dataset: str | None) -> Cell | None:
@@ -113,6 +172,8 @@ def _told(show: Callable[[Cell], str]) -> Callable[[Cell, list[Cell]], Shown]:
 
 
 def _ours(cell: Cell, peers: list[Cell]) -> Shown:
+    if cell.untouched:
+        return Shown(UNTOUCHED)
     if cell.mean is None or cell.two_sigma is None:
         return Shown(NOTHING)
     best = max(peer.mean for peer in peers if peer.mean is not None)
@@ -121,6 +182,8 @@ def _ours(cell: Cell, peers: list[Cell]) -> Shown:
 
 
 def _minus_paper(cell: Cell, peers: list[Cell]) -> Shown:
+    if cell.untouched:
+        return Shown(UNTOUCHED)
     if cell.mean is None or cell.paper_mean is None:
         return Shown("")
     difference = cell.mean - cell.paper_mean
@@ -128,29 +191,29 @@ def _minus_paper(cell: Cell, peers: list[Cell]) -> Shown:
 
 
 def _contrast_cells(found: Found) -> list[Shown]:
-    comparison = found.comparison
+    one = found.judgement.comparison
     return [
-        Shown(signed(comparison.difference), verdict=found.verdict),
-        Shown(f"{number(comparison.low)} to {number(comparison.high)}"),
-        Shown(_p(found.adjusted_p)),
-        Shown(str(comparison.n)),
+        shown_judgement(found.judgement),
+        Shown(p_value(one.t_p)),
+        Shown(p_value(one.rank_p)),
+        Shown(p_value(found.judgement.adjusted_p)),
+        Shown(str(one.n)),
     ]
 
 
 def _sentence(found: Found) -> str:
-    comparison = found.comparison
-    what = {"ahead": "ahead", "behind": "behind", "level": "not told apart"}[found.verdict]
-    bounds = f"95 % interval {number(comparison.low)} to {number(comparison.high)}"
-    return f"{found.contrast.label}: {signed(comparison.difference)} ({bounds}; p {_p(found.adjusted_p)}), {what}."
-
-
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+    one = found.judgement.comparison
+    said = f"{found.label}: {signed(one.difference)} (95 % interval {number(one.low)} to {number(one.high)}"
+    if one.p is None:
+        return f"{said}; {one.n} seeds, too few for a test)."
+    return f"{said}; adjusted p {p_value(found.judgement.adjusted_p)}), {found.judgement.verdict}."
 
 
 def _from_the_paper(experiment: Experiment, results: Results) -> list[str]:
     grid = experiment.grid
-    published = [cell for cell in results.cells if cell.mean is not None and cell.paper_mean is not None]
+    published = [
+        cell for cell in results.cells if cell.mean is not None and cell.paper_mean is not None and not cell.untouched
+    ]
     if grid is None or not published:
         return []
     if results.rows is not None:

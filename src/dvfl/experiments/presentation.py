@@ -1,6 +1,7 @@
 """What is shown of an experiment: Table 1 and times in their own ways, the others as grids."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from dvfl.experiments import comparison, grid
 from dvfl.experiments.curves import grid_inline
@@ -23,6 +24,7 @@ class Presentation:
     figure: str  # an SVG element
     statistics: str
     cells: list[tuple[Cell, str]]  # with a name for the condition
+    comparisons: list[dict[str, Any]]  # as the results file has them
 
 
 def presentation(results: Results) -> Presentation:
@@ -31,7 +33,7 @@ def presentation(results: Results) -> Presentation:
     if experiment.measured:
         names = [(cell, cell.condition["quantity"]) for cell in results.cells]
         tables, said = time_tables(results), time_findings(results)
-        return Presentation(experiment.title, tables, said, time_inline(results), TIMES, names)
+        return Presentation(experiment.title, tables, said, time_inline(results), TIMES, names, [])
     if experiment.grid is None:
         named = [(cell, comparison.label(column)) for (_, column), cell in comparison.table(results).items()]
         return Presentation(
@@ -41,6 +43,7 @@ def presentation(results: Results) -> Presentation:
             table1_inline(results),
             STATISTICS,
             named,
+            comparison.plain_comparisons(results),
         )
     layout = experiment.grid
     return Presentation(
@@ -50,6 +53,7 @@ def presentation(results: Results) -> Presentation:
         grid_inline(layout, results),
         grid.STATISTICS,
         [(cell, f"{layout.row(cell)}, {layout.column(cell)}") for cell in results.cells],
+        grid.plain_contrasts(experiment, results),
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dvfl.data.vertical import VerticalData
@@ -61,12 +61,18 @@ def reproduce(order: Order, out: Path, watcher: Watcher, workers: Workers | None
             wanted = [training for cell in cells for training in trainings(cell, seeds)]
             complete(list(dict.fromkeys(wanted)), order.preset, sources, folder, workers, watcher)
             results = _results(experiment, order, folder, sources, workers)
-        write_json(out / f"{experiment.name}.json", results.to_dict())
-        write_text(out / f"{experiment.name}.md", markdown(results))
-        write_text(out / f"{experiment.name}.svg", standing_alone(presentation(results).figure))
-        write_text(out / REPORT, page(_all_results(out)))
+        publish(results, out)
         made.append(results)
     return made
+
+
+def publish(results: Results, out: Path) -> None:
+    """Writes one experiment's files, and the report of all that the folder has."""
+    shown = presentation(results)
+    write_json(out / f"{results.experiment}.json", {**results.to_dict(), "comparisons": shown.comparisons})
+    write_text(out / f"{results.experiment}.md", markdown(results))
+    write_text(out / f"{results.experiment}.svg", standing_alone(shown.figure))
+    write_text(out / REPORT, page(_all_results(out)))
 
 
 def trainings(cell: Planned, seeds: int) -> list[Training]:
@@ -107,14 +113,15 @@ def _opened(order: Order, out: Path, experiments: list[Experiment], sources: Sou
 
 
 def _measured(experiment: Experiment, order: Order, out: Path, sources: Sources) -> Results:
-    """Times, measured here and now unless they are there already."""
+    """Times, measured here and now on a CPU, as in the paper, unless they are there already."""
     file = out / f"{experiment.name}.json"
     if file.is_file():
         return Results.from_dict(json.loads(file.read_text()))
     start = time.perf_counter()
     data = sources.example(MNIST)
-    seconds = times(data, order.preset, order.device)
-    command = order.command(experiment.name, experiment.seeds)
+    device = "cpu"
+    seconds = times(data, order.preset, device)
+    command = replace(order, device=device).command(experiment.name, experiment.seeds)
     cells = [
         Cell(
             cell.strategy,
@@ -126,7 +133,7 @@ def _measured(experiment: Experiment, order: Order, out: Path, sources: Sources)
         for cell in experiment.cells(order.preset)
     ]
     spent = round(time.perf_counter() - start, 1)
-    return Results(experiment.name, order.preset, machine(order.device), versions(), command, spent, cells, order.rows)
+    return Results(experiment.name, order.preset, machine(device), versions(), command, spent, cells, order.rows)
 
 
 def _results(experiment: Experiment, order: Order, folder: BlockFolder, sources: Sources, workers: Workers) -> Results:

@@ -41,6 +41,12 @@ class Cell:
         return statistics.summary(self.accuracy)[1]
 
     @property
+    def unfiltered_mean(self) -> float | None:
+        """Of all seeds that have a value."""
+        known = [value for value in self.accuracy if value is not None]
+        return sum(known) / len(known) if known else None
+
+    @property
     def by_seed(self) -> dict[int, float | None]:
         """The accuracy of every seed."""
         return dict(zip(self.seeds, self.accuracy, strict=True))

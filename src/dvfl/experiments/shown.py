@@ -2,9 +2,31 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
+
+from dvfl.experiments.statistics import LEAST_PAIRS, MARGIN, SIGNIFICANT, Judgement, Verdict
 
 NOTHING = "N/A"
-MARKS = {"ahead": "▲", "behind": "▼", "level": ""}
+UNTOUCHED = "="  # in the place of a number that a column's faults cannot change
+UNTOUCHED_NOTE = f"{UNTOUCHED}: these faults do not act on it, and its numbers are those without faults."
+MARKS: dict[Verdict, str] = {"ahead": "▲", "behind": "▼", "level": "=", "open": ""}
+WORDS: dict[Verdict, str] = {
+    "ahead": "ahead of",
+    "behind": "behind",
+    "level": "level with",
+    "open": "not told apart from",
+}
+APART = 0.4  # points between our mean and the paper's from which a cell is named
+TESTS = (
+    "Tests leave no seed out, so their differences are those of the unfiltered means. Values are paired by seed; the"
+    " interval is that of the mean difference (95 %, Student's t). Two tests ask whether the sides differ: a two-sided"
+    " paired t-test, and Wilcoxon's signed-rank test, exact, which no outlier breaks. p is twice the smaller of the"
+    " two, adjusted by Holm's rule for all distinct comparisons of the table; where strategies have the same numbers,"
+    f" the test counts once. {MARKS['ahead']} ahead and {MARKS['behind']} behind mean adjusted p < {SIGNIFICANT:g}."
+    f" {MARKS['level']} level means that the difference is shown to be inside {MARGIN:g} points (two one-sided t-tests,"
+    f" adjusted p < {SIGNIFICANT:g}). No mark means open: neither is shown. Intervals are not adjusted. With fewer than"
+    f" {LEAST_PAIRS} seeds nothing is tested."
+)
 
 
 @dataclass(frozen=True)
@@ -14,11 +36,11 @@ class Shown:
     text: str
     rest: str = ""
     strong: bool = False
-    verdict: str = ""
+    verdict: Verdict | None = None
 
     @property
     def mark(self) -> str:
-        return MARKS.get(self.verdict, "")
+        return "" if self.verdict is None else MARKS[self.verdict]
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,38 @@ class Table:
         """Every group with its number of columns; none at all where no column has one."""
         groups = [(group, len(list(heads))) for group, heads in itertools.groupby(self.heads, lambda head: head[0])]
         return groups if any(group for group, _ in groups) else []
+
+
+def judgement_fields(judgement: Judgement) -> dict[str, Any]:
+    """What the results file says of a comparison."""
+    one = judgement.comparison
+    return {
+        "difference": one.difference,
+        "low": one.low,
+        "high": one.high,
+        "pairs": one.n,
+        "t_p": one.t_p,
+        "rank_p": one.rank_p,
+        "level_p": one.level_p,
+        "adjusted_p": judgement.adjusted_p,
+        "adjusted_level_p": judgement.adjusted_level_p,
+        "verdict": None if one.p is None else judgement.verdict,
+    }
+
+
+def shown_judgement(judgement: Judgement | None) -> Shown:
+    """A difference with its interval, marked where its test says something."""
+    if judgement is None:
+        return Shown(NOTHING)
+    one = judgement.comparison
+    return Shown(signed(one.difference), f"{number(one.low)} to {number(one.high)}", verdict=judgement.verdict)
+
+
+def p_value(value: float | None) -> str:
+    """In a table or a sentence."""
+    if value is None:
+        return "not tested"
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
 def as_markdown(shown: Table) -> list[str]:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dvfl.experiments import figures
+from dvfl.experiments.paper.time import EPOCHS, OWN_PROCESS, PROCESS
 from dvfl.experiments.results import Results
 from dvfl.experiments.shown import Shown, Table, number
 
@@ -16,7 +17,8 @@ STATISTICS = (
     " party's own process, its data in place; on a CPU the process's own time on one core, on a GPU seconds by the"
     " clock. Forward includes the loss, backward the optimiser's step. Waiting is what the labels' holder takes to"
     " answer; nothing is counted for the network, and altered copies are made beforehand, as in the paper. A guest's"
-    " process lives for all the epochs that it trains."
+    f" process lives for {EPOCHS} epochs, as in the paper, whose figures are {EPOCHS} times their parts for every"
+    " strategy; the last line has the epochs of each strategy's own preset."
 )
 _PARTS = ("guest forward", "guest waiting", "guest backward")
 Value = Callable[[str, str], float | None]  # of a strategy's quantity
@@ -36,32 +38,34 @@ def time_tables(results: Results) -> list[Table]:
 
     ours, papers = _value(results, "seconds"), _value(results, "paper_seconds")
     note = "Seconds an epoch; of the process, seconds in all."
+    lines = (
+        (f"ours, {EPOCHS} epochs each", ours, PROCESS),
+        (f"the paper's, {EPOCHS} epochs each", papers, PROCESS),
+        ("ours, each strategy's own epochs", ours, OWN_PROCESS),
+    )
     alive = [
-        (
-            name,
-            [
-                Shown(f"{(value(strategy, 'guest process') or 0) / (value('splitnn-wait', 'guest process') or 1):.2f}")
-                for strategy in strategies
-            ],
-        )
-        for name, value in (("ours", ours), ("the paper's", papers))
+        (name, [Shown(f"{(value(one, what) or 0) / (value('splitnn-wait', what) or 1):.2f}") for one in strategies])
+        for name, value, what in lines
     ]
     ratio = "How long a guest must be alive, SplitNN's guest being 1. Ratios can be compared across machines."
     return [
         Table("Ours", note, heads, rows(ours, 3), corner="seconds"),
         Table("A guest's process", ratio, heads, alive, corner="part of SplitNN's"),
-        Table("The paper's", f"{note} A laptop's CPU (Apple M2).", heads, rows(papers, 3), corner="seconds"),
+        Table("The paper's", f"{note} A laptop's CPU (Apple M2).", heads, rows(papers, 3)[:-1], corner="seconds"),
     ]
 
 
 def time_findings(results: Results) -> dict[str, list[str]]:
     """Sentences made from the numbers."""
     value = _value(results, "seconds")
-    split = value("splitnn-wait", "guest process") or 0.0
     said = []
-    for strategy in ("dvfl", "dvfl, SimCLR"):
-        alive = value(strategy, "guest process") or 0.0
-        said.append(f"A guest of {strategy} is alive for {number(alive)} s, one of SplitNN for {number(split)} s.")
+    for what, epochs in ((PROCESS, f"over {EPOCHS} epochs"), (OWN_PROCESS, "over its preset's epochs")):
+        split = value("splitnn-wait", what) or 0.0
+        for strategy in ("dvfl", "dvfl, SimCLR"):
+            alive = value(strategy, what) or 0.0
+            said.append(
+                f"A guest of {strategy} is alive for {number(alive)} s {epochs}, one of SplitNN for {number(split)} s."
+            )
     waiting, forward = (value("splitnn-wait", name) or 0.0 for name in ("guest waiting", "guest forward"))
     said.append(
         f"In an epoch SplitNN's guest computes forward for {number(forward, 3)} s and waits {number(waiting, 3)} s."
@@ -93,12 +97,12 @@ def time_inline(results: Results) -> str:
 def _bars(axis: Axes, title: str, results: Results, value: Value) -> None:
     ink = figures._INK
     strategies, _ = _names(results)
-    whole = value("splitnn-wait", "guest process") or 1.0
+    whole = value("splitnn-wait", PROCESS) or 1.0
     left = np.zeros(len(strategies))
     for part, colour in zip(_PARTS, figures.COLOURS, strict=False):
         seconds = np.array([value(strategy, part) or 0.0 for strategy in strategies])
         each = np.array([sum(value(strategy, one) or 0.0 for one in _PARTS) for strategy in strategies])
-        process = np.array([value(strategy, "guest process") or 0.0 for strategy in strategies])
+        process = np.array([value(strategy, PROCESS) or 0.0 for strategy in strategies])
         width = seconds / each * process / whole
         axis.barh(strategies, width, left=left, color=colour, height=0.6, label=part.removeprefix("guest "))
         left += width
@@ -111,7 +115,7 @@ def _bars(axis: Axes, title: str, results: Results, value: Value) -> None:
     axis.tick_params(colors=ink, labelsize=9, length=0)
     axis.set_xticks([])
     axis.set_title(title, fontsize=10, color=ink, loc="left")
-    axis.set_xlabel("a guest's process, SplitNN's = 1", fontsize=9, color=ink)
+    axis.set_xlabel(f"a guest's process, {EPOCHS} epochs, SplitNN's = 1", fontsize=9, color=ink)
 
 
 def _names(results: Results) -> tuple[list[str], list[str]]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dvfl.data.vertical import VerticalData
+from dvfl.experiments.paper.time import EPOCHS, OWN_PROCESS, PROCESS
 from dvfl.parties.contrastive import Contrastive, nt_xent
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
@@ -64,7 +65,8 @@ def decoupled(data: VerticalData, settings: Settings, device: str) -> Seconds:
         "host backward": host_all - host_forward,
         "owner forward": owner_forward,
         "owner backward": owner_all - owner_forward,
-        "guest process": settings.guest_epochs * guest_all,
+        PROCESS: EPOCHS * guest_all,
+        OWN_PROCESS: settings.guest_epochs * guest_all,
     }
 
 
@@ -99,7 +101,8 @@ def coupled(data: VerticalData, settings: SplitSettings, device: str) -> Seconds
         "host backward": host_all - host_forward,
         "owner forward": None,
         "owner backward": None,
-        "guest process": settings.epochs * (forward + host_all + backward),
+        PROCESS: EPOCHS * (forward + host_all + backward),
+        OWN_PROCESS: settings.epochs * (forward + host_all + backward),
     }
 
 

@@ -37,6 +37,7 @@ EXPERIMENT = Experiment(
             f"4 hosts against 1, R_d {down:g}",
             ("dvfl", {"hosts": 4, "down": down}),
             ("dvfl", {"hosts": 1, "down": down}),
+            pool="4 hosts against 1",
         )
         for down in REDUNDANCY
     ),

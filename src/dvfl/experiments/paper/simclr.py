@@ -46,8 +46,8 @@ EXPERIMENT = Experiment(
         axis="faults",
     ),
     remarks=lambda results: [
-        "Without hosts nothing is pushed in training, and faults do not act when the owner collects the encodings: the"
-        " columns of connection faults repeat the one without. The paper does not say where its own acted.",
+        "Without hosts nothing is pushed in training, and faults do not act when the owner collects the encodings, so"
+        " faults of connections change nothing here. The paper does not say where its own acted.",
         "The paper gives guests 80 outputs and the projector 160 inputs; its one figure stands beside both of ours.",
     ],
 )

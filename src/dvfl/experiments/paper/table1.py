@@ -5,10 +5,13 @@ from dvfl.experiments.paper.published import TABLE1
 
 DOWN = 0.3  # R_d in all of the paper's columns
 SEEDS = 20  # spreads are compared too
-# Rows that the paper does not have: a FedOnce that asks until it is heard, and what hosts that learn bring to DVFL.
-_ADDED = ("fedonce", "dvfl-hostless", "dvfl-concatenating")
+# Rows that the paper does not have: DVFL without hosts that learn, and a FedOnce that asks until it is heard.
+_ADDED = ("dvfl-concatenating", "dvfl-hostless", "fedonce")
 _NO_LEARNING_HOST = ("dvfl-hostless", "dvfl-concatenating")
 _REPLAY = "dvfl-in-order"  # the order that `tuned` has anyway
+# From top to bottom.
+ROWS = ("dvfl", _REPLAY, *(name for name in _ADDED if name.startswith("dvfl")), *list(TABLE1)[1:5], "fedonce")
+ROWS += tuple(name for name in TABLE1 if name not in ROWS)
 
 
 def conditions() -> list[Condition]:
