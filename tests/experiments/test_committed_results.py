@@ -5,6 +5,7 @@ import math
 import re
 import statistics
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,10 @@ def test_means_and_spreads_are_those_of_the_seeds_inside_the_fences(file: Path) 
             assert cell["mean"] is None and cell["two_sigma"] is None
             continue
         if len(values) > 1:
-            first, _, third = statistics.quantiles(values, n=4, method="inclusive")
-            reach = 1.5 * (third - first)
-            values = [value for value in values if first - reach <= value <= third + reach]
+            exact = [Fraction(str(value)) for value in values]  # a value on a fence is inside
+            first, _, third = statistics.quantiles(exact, n=4, method="inclusive")
+            reach = Fraction(3, 2) * (third - first)
+            values = [float(value) for value in exact if first - reach <= value <= third + reach]
         assert cell["mean"] == pytest.approx(statistics.fmean(values), abs=1e-4)
         spread = 2 * statistics.stdev(values) if len(values) > 1 else 0.0
         assert cell["two_sigma"] == pytest.approx(spread, abs=1e-4)

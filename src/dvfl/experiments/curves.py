@@ -12,7 +12,7 @@ from dvfl.experiments.declared import Grid
 from dvfl.experiments.grid import laid_out
 from dvfl.experiments.results import Cell, Results
 
-_MARKERS = ("o", "s", "D", "^", "v", "P")
+_MARKERS = ("o", "s", "D", "^", "v")  # not as many as colours, so that no two rows share both
 _DODGE = 0.5  # of the room between two names: the part that markers take
 _LABEL = 0.055  # of the axis: the least distance between two names
 
@@ -44,7 +44,11 @@ def _series(axis: Axes, own: list[tuple[float, Cell]], number: int, count: int, 
     shift = 0.0 if joined else _DODGE * ((number + 0.5) / count - 0.5)
     beside = 0.0 if joined else 0.2 * _DODGE / count  # the paper's, so that equal figures are both seen
     style = _style(number)
-    ours = [(x + shift - beside, cell.mean, cell.two_sigma or 0.0) for x, cell in own if cell.mean is not None]
+    ours = [
+        (x + shift - beside, cell.mean, cell.two_sigma or 0.0)
+        for x, cell in own
+        if cell.mean is not None and not cell.untouched
+    ]
     papers = [(x + shift + beside, cell.paper_mean) for x, cell in own if cell.paper_mean is not None]
     if ours:
         x, mean, whisker = (np.array(values) for values in zip(*ours, strict=True))

@@ -64,7 +64,7 @@ def kept(values: Sequence[float]) -> list[float]:
     if not values:
         return []
     first, third = np.percentile(values, [25, 75])
-    reach = 1.5 * (third - first)
+    reach = 1.5 * (third - first) + _NOTHING  # a value on a fence is kept, however fractions are rounded
     return [value for value in values if first - reach <= value <= third + reach]
 
 

@@ -13,7 +13,7 @@ from dvfl.experiments.comparison import Column, columns, strategies, table
 from dvfl.experiments.results import Results
 
 _COLOURS = (*figures.COLOURS, "#7B61D9", "#8A8F98")
-_MARKERS = ("o", "X", "v", "s", "D", "^", "P", "p")
+_MARKERS = ("o", "X", "v", "s", "D", "^", "P")  # not as many as colours, so that no two rows share both
 _INK = figures._INK
 _ZOOM = 3.0  # points below our best mean that the upper panel reaches down to
 _COLUMN = 0.84  # of the room between two columns: the part that markers take
@@ -22,7 +22,7 @@ _HEADS = {"none": "no faults", "connection": "connections lost", "guest": "guest
 
 def table1_inline(results: Results) -> str:
     """The figure as an element of a page, in the page's ink."""
-    cells = list(table(results).values())
+    cells = [cell for cell in table(results).values() if not cell.untouched]
     ours = [cell.mean for cell in cells if cell.mean is not None]
     means = ours + [cell.paper_mean for cell in cells if cell.paper_mean is not None]
     split = math.floor(max(ours or means or [100.0]) - _ZOOM)
@@ -66,13 +66,13 @@ def _places(drawn: list[Column]) -> dict[Column, float]:
 
 
 def _draw(axes: list[Axes], split: float, results: Results, places: dict[Column, float]) -> None:
-    """Every mean once, in the panel it belongs to."""
+    """Every mean that faults can change once, in the panel it belongs to."""
     rows = strategies(results)
     slot = _COLUMN / len(rows)
     for (strategy, column), cell in table(results).items():
         row = rows.index(strategy)
         x, style = places[column] + (row - (len(rows) - 1) / 2) * slot, _style(row)
-        if cell.mean is not None:
+        if cell.mean is not None and not cell.untouched:
             axis, whisker = axes[0 if cell.mean >= split else -1], cell.two_sigma or None
             axis.errorbar(x - slot / 5, cell.mean, whisker, **style, linestyle="", elinewidth=1.1)
         if cell.paper_mean is not None:

@@ -55,8 +55,8 @@ def _remarks(results: Results) -> list[str]:
     ]
     few = [
         "So few rows in batches of 64 make 2 to 16 updates an epoch, and owners and SplitNN stop early by the score of"
-        " a tenth of the rows, 13 of 128. gaps.md has SplitNN without held-out rows and with Adam at its guests: that is"
-        " most of its distance to the paper's figures.",
+        " a tenth of the rows, 12 of 128. gaps.md has SplitNN without held-out rows and with Adam at its guests, which"
+        " makes up most of its distance to the paper's figures.",
         "dvfl-hostless and fedonce are the same training here: without faults nothing is asked for twice.",
     ]
     return [
