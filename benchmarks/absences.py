@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from dvfl.data import VerticalData, load
-from dvfl.data.vertical import completed, fewer_rows, intersection, with_absences
-from dvfl.parties.randomness import numpy_generator
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.data.split.vertical import completed, fewer_rows, intersection, with_absences
+from dvfl.parties.numerics.randomness import numpy_generator
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import tuned
-from dvfl.strategies.settings import Settings
 
 DROPOUTS = {"autoencoder": (0.0, 0.1, 0.2, 0.3), "concatenate": (0.0, 0.1, 0.2, 0.3, 0.4)}
 

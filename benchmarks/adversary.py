@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from tune import held_out
 
-from dvfl.data.vertical import VerticalData, fewer_rows
-from dvfl.privacy.attacks import inversion
-from dvfl.privacy.cases import Case, recording_of
-from dvfl.privacy.defences import OF_ENCODINGS
-from dvfl.privacy.readers import SMALL, Effort
+from dvfl.audit.attacks import inversion
+from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.readers.readers import SMALL, Effort
+from dvfl.audit.recordings.cases import Case, recording_of
+from dvfl.data.split.vertical import VerticalData, fewer_rows
+from dvfl.settings.training import Settings
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings
 
 DEFENCES = ("simclr", "shield-0.5")
 WEIGHTS = (0.0, 0.03, 0.1, 0.3, 0.5, 1.0, 3.0)

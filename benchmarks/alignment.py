@@ -22,12 +22,12 @@ from nacl import bindings
 from numpy.typing import NDArray
 
 from dvfl.align.ids import IdRules
-from dvfl.align.intersection import library
 from dvfl.align.rows import Rows
-from dvfl.align.star import star_owner
-from dvfl.align.star_guest import star_guest
+from dvfl.align.star.intersection import library
+from dvfl.align.star.star import star_owner
+from dvfl.align.star.star_guest import star_guest
 from dvfl.align.tasks import Guest, Owner, Task
-from dvfl.align.union import union_guest, union_owner
+from dvfl.align.union.union import union_guest, union_owner
 
 SLICES = 20
 OVERLAP = 0.6

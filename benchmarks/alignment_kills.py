@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dvfl.cli.preset_settings import settings_for
-from dvfl.federation.founding import OWNER, Founding, found
-from dvfl.federation.settings import Alignment, GuestEntry, Way
-from dvfl.federation.supervisor import Supervisor
+from dvfl.federation.custody.founding import OWNER, Founding, found
+from dvfl.federation.local.supervisor import Supervisor
+from dvfl.federation.party.settings import Alignment, GuestEntry, Way
+from dvfl.orders.preset_settings import settings_for
 
 GUESTS, HOSTS = tuple(f"guest-{i}" for i in range(1, 5)), ("host-1", "host-2")
 PRESENT = 0.6

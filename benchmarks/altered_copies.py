@@ -15,13 +15,13 @@ from typing import Any
 
 from tune import held_out
 
-from dvfl.data.vertical import fewer_rows
-from dvfl.parties import warps
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.data.split.vertical import fewer_rows
+from dvfl.parties.objectives import warps
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings
 
-# Constants of dvfl.parties.warps, or settings.
+# Constants of dvfl.parties.objectives.objective.warps, or settings.
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"_TURNED": 0.0},

@@ -21,13 +21,13 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dvfl.federation.guest import GuestParty
-from dvfl.federation.guest_training import Rows
-from dvfl.federation.plan import Plan, PlannedGuest, sign
-from dvfl.federation.storage import DiskStorage
-from dvfl.federation.table import open_table
-from dvfl.federation.wire import Welcome, encode
-from dvfl.parties.learner import Adam
+from dvfl.federation.guest.guest import GuestParty
+from dvfl.federation.guest.guest_training import Rows
+from dvfl.federation.party.storage import DiskStorage
+from dvfl.federation.protocol.plan import Plan, PlannedGuest, sign
+from dvfl.federation.protocol.wire import Welcome, encode
+from dvfl.federation.tables.table import open_table
+from dvfl.parties.numerics.learner import Adam
 
 PIECE = 1_000_000  # rows made at once: a row group as pyarrow makes them
 BATCH = 64

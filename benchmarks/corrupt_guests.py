@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.files import write_json, write_text
-from dvfl.parties.corruption import HOWS, How, corrupted
-from dvfl.parties.randomness import numpy_generator, torch_generator
+from dvfl.parties.faults.corruption import HOWS, How, corrupted
+from dvfl.parties.numerics.randomness import numpy_generator, torch_generator
 from dvfl.parties.screening import Screen, fit_screen
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import for_absence, preset
-from dvfl.strategies.settings import Settings
 
 BATCH = 64
 Exact = NDArray[np.float64]

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from dvfl.data.outages import read_outages
-from dvfl.experiments.blocks import Training, blocks, run, timed
-from dvfl.experiments.declared import Source
-from dvfl.experiments.run_folder import versions
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.statistics import compare, summary
-from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
+from dvfl.reproduce.blocks import Training, blocks, run, timed
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.outcome.statistics import compare, summary
+from dvfl.reproduce.sources import Sources
+from dvfl.reproduce.workers import machine
+from dvfl.runs.run_folder import versions
 
 LATE = [
     ("delay:10",),

@@ -18,12 +18,12 @@ import numpy as np
 from torch import Tensor
 
 from dvfl.data import VerticalData, load
-from dvfl.data.vertical import ABSENT
+from dvfl.data.split.vertical import ABSENT
 from dvfl.parties.guest import Guest
-from dvfl.parties.randomness import numpy_generator
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.parties.numerics.randomness import numpy_generator
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import tuned
-from dvfl.strategies.settings import Settings
 
 OWN, HELD, ROUNDS = 2048, 5000, 300
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from federation_accuracy import dvfl
 
-from dvfl.cli.preset_settings import for_real_parties
 from dvfl.data.outages import read_outages
-from dvfl.experiments.blocks import Training, run
-from dvfl.experiments.declared import Change, Source
-from dvfl.experiments.sources import Sources
 from dvfl.files import write_json
+from dvfl.orders.preset_settings import for_real_parties
+from dvfl.reproduce.blocks import Training, run
+from dvfl.reproduce.outcome.experiment import Change, Source
+from dvfl.reproduce.sources import Sources
+from dvfl.settings.training import Settings
 from dvfl.strategies.presets import preset as preset_of
-from dvfl.strategies.settings import Settings
 
 HOSTS = 4
 OWNER_EPOCHS = {"paper": 160}  # of the owner and of SplitNN here, by the paper's appendix

@@ -22,13 +22,13 @@ import torch
 from torch import Tensor, nn
 
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, fewer_rows
-from dvfl.experiments.plain import PlainCoder, PlainOwner
+from dvfl.data.split.vertical import VerticalData, fewer_rows
 from dvfl.files import write_json
-from dvfl.parties.networks import guest_objective, host_objective, owner_supervision
-from dvfl.parties.objectives import Reconstruction
-from dvfl.parties.randomness import torch_generator
-from dvfl.parties.sizes import sizes
+from dvfl.parties.networks.sizes import sizes
+from dvfl.parties.numerics.randomness import torch_generator
+from dvfl.parties.objectives.objective import Reconstruction
+from dvfl.parties.party_networks import guest_objective, host_objective, owner_supervision
+from dvfl.strategies.plain_loops import PlainCoder, PlainOwner
 from dvfl.strategies.presets import tuned
 
 GUESTS, HOSTS = 4, 2

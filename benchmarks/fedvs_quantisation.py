@@ -14,14 +14,14 @@ import numpy as np
 import torch
 
 from dvfl.data import VerticalData, load
-from dvfl.parties.operations import Activation
-from dvfl.parties.polynomials import PolynomialNet
-from dvfl.strategies.agreement import Agreement
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.fedvs import FedVS
+from dvfl.parties.numerics.operations import Activation
+from dvfl.settings.training import FedVSSettings
+from dvfl.strategies.fedvs.code import Agreement
+from dvfl.strategies.fedvs.fedvs import FedVS
+from dvfl.strategies.fedvs.polynomials import PolynomialNet
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import FedVSSettings
-from dvfl.strategies.vfb2 import Vfb2
+from dvfl.strategies.split.split_training import EndToEnd
+from dvfl.strategies.split.vfb2 import Vfb2
 
 BITS = ("8:14", "6:12", "4:10", "4:8", "3:6", "2:5", "2:4", "1:3", "1:2", "1:1")  # of columns, of weights
 

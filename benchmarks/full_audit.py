@@ -21,12 +21,12 @@ from pathlib import Path
 
 import torch
 
+from dvfl.audit.audit import PARTS, Trained, subjects
+from dvfl.audit.readers.readers import Effort
+from dvfl.audit.recordings.cases import Case
 from dvfl.data import load
-from dvfl.experiments.run_folder import CONFIG, RESULT, versions
-from dvfl.experiments.workers import machine
-from dvfl.privacy.audit import PARTS, Trained, subjects
-from dvfl.privacy.cases import Case
-from dvfl.privacy.readers import Effort
+from dvfl.reproduce.workers import machine
+from dvfl.runs.run_folder import CONFIG, RESULT, versions
 from dvfl.strategies.presets import preset
 
 SETS = ("mnist", "credit_card")

@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
+from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.readers.alike import by_network, explained
+from dvfl.audit.readers.readers import Effort
+from dvfl.audit.recordings.cases import Case, recording_of
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.files import write_json
-from dvfl.privacy.alike import by_network, explained
-from dvfl.privacy.cases import Case, recording_of
-from dvfl.privacy.defences import OF_ENCODINGS
-from dvfl.privacy.readers import Effort
 from dvfl.strategies.presets import preset
 
 DEFENCES = ("none", "simclr", "adversary", "shield-0.5")

@@ -17,18 +17,18 @@ from typing import Any
 
 import torch
 
+from dvfl.audit.attacks import inversion
+from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.readers.readers import SMALL, Effort
+from dvfl.audit.recordings.cases import Case, recording_of
+from dvfl.audit.recordings.recording import Recording
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.files import write_json
-from dvfl.privacy.attacks import inversion
-from dvfl.privacy.cases import Case, recording_of
-from dvfl.privacy.defences import OF_ENCODINGS
-from dvfl.privacy.readers import SMALL, Effort
-from dvfl.privacy.recording import Recording
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.settings.training import Settings
+from dvfl.simulation.simulation import Simulation
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.simulation import Simulation
 
 DEFENCES = ("none", "narrow", "simclr", "adversary")
 KNOWN = (50, 1000)

@@ -18,13 +18,13 @@ import numpy as np
 import torch
 
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, fewer_rows
+from dvfl.data.split.vertical import VerticalData, fewer_rows
 from dvfl.files import write_json, write_text
+from dvfl.settings.training import AnySettings, Settings
 from dvfl.strategies import strategy
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.endtoend import EndToEnd
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import for_absence, preset
-from dvfl.strategies.settings import AnySettings, Settings
+from dvfl.strategies.split.split_training import EndToEnd
 
 Scores = dict[str, list[float]]  # test accuracy of each seed, by who is there
 ABSENT = ", for absence"

@@ -16,17 +16,17 @@ from typing import Any
 
 import torch
 
+from dvfl.audit.attacks import inversion
+from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.readers.readers import SMALL, Effort
+from dvfl.audit.recordings.cases import Case, recording_of
+from dvfl.audit.recordings.measured import Measured
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.files import write_json
-from dvfl.privacy.attacks import inversion
-from dvfl.privacy.cases import Case, recording_of
-from dvfl.privacy.defences import OF_ENCODINGS
-from dvfl.privacy.measured import Measured
-from dvfl.privacy.readers import SMALL, Effort
-from dvfl.strategies.machine import suited
+from dvfl.settings.training import Settings
+from dvfl.simulation.cpu_threads import suited
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings
 
 KNOWN = (50, 1000, 10_000)
 

@@ -15,7 +15,6 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,21 @@ import torch
 from torch import Tensor
 
 from dvfl.data.outages import read_outages
-from dvfl.experiments.blocks import Training, settings_of
-from dvfl.experiments.declared import MNIST, Change, Source
-from dvfl.experiments.paper.intersection import LABELLED
-from dvfl.experiments.paper.published import DATASETS, INTERSECTION, TABLE1
-from dvfl.experiments.run_folder import versions
-from dvfl.experiments.shown import number
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.statistics import summary
-from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
-from dvfl.parties.faults import Faults
-from dvfl.parties.learner import Adam
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.rounds import Round
-from dvfl.strategies.splitnn import SplitNN
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.parties.numerics.learner import Adam
+from dvfl.reproduce.blocks import Training, settings_of
+from dvfl.reproduce.outcome.experiment import MNIST, Change, Source
+from dvfl.reproduce.outcome.statistics import summary
+from dvfl.reproduce.pages.text_tables import number
+from dvfl.reproduce.paper.intersection import LABELLED
+from dvfl.reproduce.paper.published import DATASETS, INTERSECTION, TABLE1
+from dvfl.reproduce.sources import Sources
+from dvfl.reproduce.workers import machine
+from dvfl.runs.run_folder import versions
+from dvfl.simulation.rounds import Round
+from dvfl.strategies.split.split_training import EndToEnd
+from dvfl.strategies.split.splitnn import SplitNN
 
 PRESET = "paper"
 EVERYWHERE = Adam(1e-3, weight_decay=1e-6)

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from dvfl.experiments.bench_training import ROUNDS, bench_training, mnist_like
-from dvfl.experiments.plain import optimizer, sequential
-from dvfl.parties.mlp import Mlp
-from dvfl.strategies.dvfl import shape
-from dvfl.strategies.settings import SplitSettings
-from dvfl.strategies.split_model import SplitModel
+from dvfl.lab.bench_training import ROUNDS, bench_training, mnist_like
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.settings.training import SplitSettings
+from dvfl.simulation.stack import shape
+from dvfl.strategies.plain_loops import optimizer, sequential
+from dvfl.strategies.split.split_model import SplitModel
 
 TRAININGS = {"splitnn-wait": 10}  # of the others 100: ten conditions, ten seeds
 

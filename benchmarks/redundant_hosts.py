@@ -25,19 +25,19 @@ import torch
 from torch import Tensor
 
 from dvfl.data.outages import read_outages
-from dvfl.experiments.declared import Source
-from dvfl.experiments.run_folder import versions
-from dvfl.experiments.shown import judgement_fields, p_value
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.statistics import compare_differences, differences, judge, pooled
-from dvfl.experiments.workers import machine
 from dvfl.files import write_json, write_text
-from dvfl.parties.faults import Faults
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.outcome.statistics import compare_differences, differences, judge, pooled
+from dvfl.reproduce.pages.text_tables import judgement_fields, p_value
+from dvfl.reproduce.sources import Sources
+from dvfl.reproduce.workers import machine
+from dvfl.runs.run_folder import versions
+from dvfl.settings.training import Settings
+from dvfl.simulation.stack import Stack
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.decoupled.owner_phase import OwnerPhase
 from dvfl.strategies.presets import paper
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.stack import Stack
-from dvfl.strategies.supervision import OwnerPhase
 
 HOSTS = 4
 CONDITIONS = ("no faults", "connection:0.6:1", "connection:0.6:0.5", "connection:0.6:0.1", "misaligned")

@@ -11,12 +11,12 @@ from collections import defaultdict
 from pathlib import Path
 
 from dvfl.data.outages import read_outages
-from dvfl.experiments.blocks import Training, run
-from dvfl.experiments.declared import Source
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.statistics import compare, summary
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.simulation import Simulation
+from dvfl.reproduce.blocks import Training, run
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.outcome.statistics import compare, summary
+from dvfl.reproduce.sources import Sources
+from dvfl.simulation.simulation import Simulation
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 CONDITIONS: list[tuple[str, ...]] = [(), ("connection:0.3:0.1",)]
 

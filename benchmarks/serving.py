@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from dvfl.federation.credentials import client_options
-from dvfl.federation.settings import read_federation, read_guest
+from dvfl.federation.keys.credentials import client_options
+from dvfl.federation.party.settings import read_federation, read_guest
 from dvfl.files import write_json
 
 DVFL = [sys.executable, "-m", "dvfl"]

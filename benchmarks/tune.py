@@ -27,18 +27,18 @@ from torch import Tensor
 
 from dvfl.data import VerticalData, load
 from dvfl.data.outages import read_outages
-from dvfl.data.sources import read_arrays
-from dvfl.data.splits import hold_out_by_subject
-from dvfl.data.vertical import SplitRule, limited_intersection
-from dvfl.parties.faults import Faults
+from dvfl.data.sets.sources import read_arrays
+from dvfl.data.split.splits import hold_out_by_subject
+from dvfl.data.split.vertical import SplitRule, limited_intersection
+from dvfl.parties.faults.fault_set import Faults
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
-from dvfl.parties.learner import Learner
-from dvfl.parties.randomness import numpy_generator
+from dvfl.parties.numerics.learner import Learner
+from dvfl.parties.numerics.randomness import numpy_generator
+from dvfl.settings.training import AnySettings, SplitSettings
 from dvfl.strategies import strategy
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import AnySettings, SplitSettings
 
 Scores = NDArray[np.float64]
 FIRST_SPLIT = 1000

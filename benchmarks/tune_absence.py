@@ -18,11 +18,11 @@ from missing_parties import Scores, guest_subsets, scores
 from torch import Tensor
 from tune import before_owner, changed, encoders, held_out
 
-from dvfl.data.vertical import VerticalData, fewer_rows
+from dvfl.data.split.vertical import VerticalData, fewer_rows
 from dvfl.strategies import strategy
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.endtoend import EndToEnd
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
+from dvfl.strategies.split.split_training import EndToEnd
 
 MANY: dict[str, dict[str, Any]] = {  # what `tuned` has from 20,000 rows on
     "dvfl": {"guest_noise": 0.2, "head": [320] * 3},

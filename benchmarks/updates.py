@@ -13,13 +13,13 @@ import numpy as np
 
 from dvfl.data import load
 from dvfl.data.outages import read_outages
-from dvfl.experiments.comparison import label
-from dvfl.experiments.declared import MNIST
-from dvfl.experiments.paper import table1
-from dvfl.parties.faults import Faults
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.reproduce.outcome.experiment import MNIST
+from dvfl.reproduce.pages.table1_findings import label
+from dvfl.reproduce.paper import table1
 from dvfl.strategies import strategy
-from dvfl.strategies.endtoend import EndToEnd
 from dvfl.strategies.presets import preset
+from dvfl.strategies.split.split_training import EndToEnd
 
 
 def main() -> None:

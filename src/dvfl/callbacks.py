@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.strategies.simulation import History, Simulation
+from dvfl.simulation.simulation import History, Simulation
 
 Values = Mapping[str, Sequence[float]]
 

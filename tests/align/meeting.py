@@ -8,10 +8,10 @@ from typing import Any
 from dvfl.align.ids import IdRules
 from dvfl.align.matching import Matched, Slots
 from dvfl.align.rows import Rows
-from dvfl.align.star import star_owner
-from dvfl.align.star_guest import star_guest
+from dvfl.align.star.star import star_owner
+from dvfl.align.star.star_guest import star_guest
 from dvfl.align.tasks import Guest, Owner, Task
-from dvfl.align.union import union_guest, union_owner
+from dvfl.align.union.union import union_guest, union_owner
 
 OWNER = "owner"
 RULES = IdRules()

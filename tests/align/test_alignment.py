@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from meeting import OWNER, Killed, Meeting, rows
 
-from dvfl.align.curve import POINT, hashed
 from dvfl.align.ids import IdRules
-from dvfl.align.intersection import ELEMENT
 from dvfl.align.matching import Slots
 from dvfl.align.rows import Rows
-from dvfl.align.star_guest import GuestStar
-from dvfl.align.star_slots import packed
+from dvfl.align.star.intersection import ELEMENT
+from dvfl.align.star.star_guest import GuestStar
+from dvfl.align.star.star_slots import packed
 from dvfl.align.tasks import MOST_BYTES, BadTask, Guest, Task
-from dvfl.align.union import SLOTS, GuestUnion
+from dvfl.align.union.curve import POINT, hashed
+from dvfl.align.union.union import SLOTS, GuestUnion
 from dvfl.errors import RunFailed, UserError
 
 PARTIES = ("guest-1", "guest-2", "guest-3", OWNER)

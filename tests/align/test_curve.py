@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.align.curve import (
-    BadPoint,
-    are_points,
-    hashed,
-    inverse,
-    multiplied,
-    product,
-    scalar,
-    scalar_commitment,
-)
+from dvfl.align.union.curve import BadPoint, are_points, hashed, inverse, multiplied, product, scalar, scalar_commitment
 
 SALT = bytes(range(32))
 IDENTITY = b"\1" + bytes(31)  # a point of small order

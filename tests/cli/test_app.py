@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import dvfl.cli.running
+import dvfl.orders.running
 from dvfl import __version__
 from dvfl.cli import main
 from dvfl.errors import RunFailed
@@ -59,7 +59,7 @@ def _raises(error: Exception) -> object:
 
 
 def test_a_failed_run_is_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(dvfl.cli.running, "run", _raises(RunFailed("the loss is not finite")))
+    monkeypatch.setattr(dvfl.orders.running, "run", _raises(RunFailed("the loss is not finite")))
     assert main(["train"]) == 1
     assert capsys.readouterr().err == "dvfl: the loss is not finite\n"
 
@@ -67,13 +67,13 @@ def test_a_failed_run_is_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_the_unexpected_is_one_line_that_names_debug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(dvfl.cli.running, "run", _raises(ZeroDivisionError("by zero\nindeed")))
+    monkeypatch.setattr(dvfl.orders.running, "run", _raises(ZeroDivisionError("by zero\nindeed")))
     assert main(["train"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dvfl: ZeroDivisionError: by zero indeed") and "--debug" in line
 
 
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(dvfl.cli.running, "run", _raises(ZeroDivisionError("by zero")))
+    monkeypatch.setattr(dvfl.orders.running, "run", _raises(ZeroDivisionError("by zero")))
     assert main(["train", "--debug"]) == 1
     assert "Traceback (most recent call last)" in capsys.readouterr().err

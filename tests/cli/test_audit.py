@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dvfl.audit.audit import PARTS
 from dvfl.cli import main
-from dvfl.privacy.audit import PARTS
 
 SHORT = ("--quiet", "--guest-epochs", "2", "--host-epochs", "3", "--owner-epochs", "8", "--rows", "400")
 ALONE = ("--small", "--alone", "--quiet", "--known", "50")

@@ -13,7 +13,7 @@ import pytest
 from clinics import ROWS, TESTED, Clinics
 
 from dvfl.cli import main
-from dvfl.federation.settings import read_federation
+from dvfl.federation.party.settings import read_federation
 
 Start = Callable[..., subprocess.Popen[str]]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dvfl.cli import main
-from dvfl.data import sources
-from dvfl.data.catalogue import SOURCES
-from dvfl.data.checksums import File
-from dvfl.data.conversion import IDX_FILES
+from dvfl.data.sets import sources
+from dvfl.data.sets.catalogue import SOURCES
+from dvfl.data.sets.checksums import File
+from dvfl.data.sets.conversion import IDX_FILES
 
 Refusal = Callable[..., str]
 

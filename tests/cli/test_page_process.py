@@ -12,9 +12,9 @@ pytest.importorskip("fastapi", reason="the extra dvfl[serve] is not installed")
 pytest.importorskip("nats", reason="the extra dvfl[federation] is not installed")
 
 from dvfl.cli import main
-from dvfl.cli.page_process import PageProcess
 from dvfl.errors import UserError
-from dvfl.federation.supervisor import Supervisor
+from dvfl.federation.local.supervisor import Supervisor
+from dvfl.orders.page_process import PageProcess
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dvfl.cli.preset_settings import settings_for
+from dvfl.orders.preset_settings import settings_for
+from dvfl.settings.training import Settings
 from dvfl.strategies.presets import for_absence
-from dvfl.strategies.settings import Settings
 
 
 def test_real_parties_learn_to_do_without_some_of_them() -> None:

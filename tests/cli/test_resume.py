@@ -13,10 +13,10 @@ import torch
 
 from dvfl.cli import main
 from dvfl.files import sha256, write_json
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.encoding import GuestPhase
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.supervision import OwnerPhase
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.decoupled.guest_phase import GuestPhase
+from dvfl.strategies.decoupled.owner_phase import OwnerPhase
+from dvfl.strategies.split.split_training import EndToEnd
 
 LONG = (
     "--guest-epochs", "60", "--host-epochs", "70", "--owner-epochs", "15", "--seeds", "2", "--faults", "guest:0.2:0.5",

@@ -88,5 +88,5 @@ def test_without_the_extra_its_name_is_said(
     def without(name: str, package: str | None = None) -> Any:
         return None if name == "fastapi" else found(name, package)
 
-    monkeypatch.setattr("dvfl.cli.extras.find_spec", without)
+    monkeypatch.setattr("dvfl.orders.extras.find_spec", without)
     assert "pip install 'dvfl[serve]' is right" in refused(capsys, owner)

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from dvfl.cli import main
-from dvfl.strategies import STRATEGIES, storage
-from dvfl.strategies.settings import Settings
+from dvfl.settings.training import Settings
+from dvfl.simulation import storage
+from dvfl.strategies import STRATEGIES
 
 SCHEMA = {
     "strategy", "dataset", "preset", "hosts", "faults", "device", "seeds", "accuracy", "accuracy_mean",

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dvfl.data import sources
-from dvfl.data.catalogue import SOURCES
-from dvfl.data.checksums import File
-from dvfl.data.conversion import IDX_FILES, VIEWS
+from dvfl.data.sets import sources
+from dvfl.data.sets.catalogue import SOURCES
+from dvfl.data.sets.checksums import File
+from dvfl.data.sets.conversion import IDX_FILES, VIEWS
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("DVFL_DATA") or SHARED)  # read before the fixture below hides the variable

@@ -14,17 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.data import ColumnEncoder, csv_blocks
-from dvfl.data.blocks import open_blocks
-from dvfl.data.kinds import kind_of
-from dvfl.data.reading import read_table
+from dvfl.data import ColumnEncoder
+from dvfl.data.tables import csv_blocks
+from dvfl.data.tables.blocks import open_blocks
+from dvfl.data.tables.kinds import kind_of
+from dvfl.data.tables.reading import read_table
 from dvfl.errors import UserError
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_blocks, "BLOCK", 256)
-    monkeypatch.setattr("dvfl.data.blocks.VALUES", 1)
+    monkeypatch.setattr("dvfl.data.tables.blocks.VALUES", 1)
 
 
 def write(path: Path, text: str) -> Path:

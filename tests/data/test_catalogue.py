@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dvfl.data import DATASETS
-from dvfl.data.catalogue import SOURCES
-from dvfl.data.checksums import LIMIT
+from dvfl.data.sets.catalogue import SOURCES
+from dvfl.data.sets.checksums import LIMIT
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvfl.data.checksums import File, NotTheFile, checked
+from dvfl.data.sets.checksums import File, NotTheFile, checked
 
 CONTENT = b"all that the file holds"
 FILE = File("file", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))

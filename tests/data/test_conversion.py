@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dvfl.data import conversion
-from dvfl.data.catalogue import SOURCES
-from dvfl.data.checksums import NotTheFile, checked
-from dvfl.data.conversion import content_sha256, idx
+from dvfl.data.sets import conversion
+from dvfl.data.sets.catalogue import SOURCES
+from dvfl.data.sets.checksums import NotTheFile, checked
+from dvfl.data.sets.conversion import content_sha256, idx
 
 Public = Callable[[str], dict[str, bytes]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dvfl.data import csv_blocks
+from dvfl.data.tables import csv_blocks
 
 
 def test_nobody_reads_ahead_once_a_file_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

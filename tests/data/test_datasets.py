@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from dvfl.data import DATASETS, load
-from dvfl.data.vertical import Split
+from dvfl.data.split.vertical import Split
 from dvfl.errors import UserError
 
 NATURAL = {"credit_card": 4, "parkinsons": 4, "caltech7": 6, "handwritten": 6}

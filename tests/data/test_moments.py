@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dvfl.data.moments import Moments
+from dvfl.data.split.moments import Moments
 
 VALUES = st.one_of(st.just(np.nan), st.sampled_from([0.0, 1.0, -3.5]), st.floats(-1e9, 1e9))
 

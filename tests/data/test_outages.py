@@ -6,8 +6,8 @@ import pytest
 
 from dvfl.data.outages import read_outages
 from dvfl.errors import UserError
-from dvfl.parties.faults import Faults
-from dvfl.parties.outages import Outage, Outages
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.parties.faults.outages import Outage, Outages
 
 
 def file(tmp_path: Path, content: str | bytes) -> Path:

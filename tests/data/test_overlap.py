@@ -5,8 +5,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.data.overlap import arranged, in_all, overlap, union
-from dvfl.data.vertical import ABSENT
+from dvfl.data.split.vertical import ABSENT
+from dvfl.data.tables.overlap import arranged, in_all, overlap, union
 
 IDS = st.lists(st.integers(0, 12), unique=True, max_size=12).map(lambda ids: pd.Index(ids, dtype="int64"))
 TABLES = st.lists(IDS, min_size=1, max_size=4)

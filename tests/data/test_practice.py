@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.data import load_tables, practice
-from dvfl.data.practice import Shares
+from dvfl.data import load_tables
+from dvfl.data.tables import practice
+from dvfl.data.tables.practice import Shares
 from dvfl.errors import UserError
 
 ROWS = 100

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dvfl.data import load, sources
-from dvfl.data.catalogue import SOURCES
-from dvfl.data.sources import read_arrays
+from dvfl.data import load
+from dvfl.data.sets import sources
+from dvfl.data.sets.catalogue import SOURCES
+from dvfl.data.sets.sources import read_arrays
 from dvfl.errors import UserError
 
 Public = Callable[[str], dict[str, bytes]]

@@ -4,7 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dvfl.data.splits import hold_out, hold_out_by_subject, moments, standardise
+from dvfl.data.split.splits import hold_out, hold_out_by_subject, moments, standardise
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TABLES = arrays.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=FINITE)

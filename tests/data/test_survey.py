@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.data import ColumnEncoder, survey
-from dvfl.data.kinds import Kind, kind_of
-from dvfl.data.survey import Survey
+from dvfl.data import ColumnEncoder
+from dvfl.data.tables import survey
+from dvfl.data.tables.kinds import Kind, kind_of
+from dvfl.data.tables.survey import Survey
 from dvfl.errors import UserError
 
 

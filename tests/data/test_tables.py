@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from dvfl.data import ColumnEncoder, load_tables
-from dvfl.data.overlap import Overlap
-from dvfl.data.vertical import ABSENT, Split
+from dvfl.data.split.vertical import ABSENT, Split
+from dvfl.data.tables.overlap import Overlap
 from dvfl.errors import UserError
 
 ROWS = 50

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.data.vertical import (
+from dvfl.data.split.vertical import (
     ABSENT,
     GuestTable,
     VerticalData,

@@ -17,7 +17,7 @@ from torch import nn
 
 from dvfl import DVFLClassifier, DVFLRegressor
 from dvfl.cli import main
-from dvfl.privacy.accounting import epsilon_of_release
+from dvfl.release.accounting import epsilon_of_release
 
 QUICK = {"guest_epochs": 3, "host_epochs": 3, "owner_epochs": 20}
 AGAINST = {"guest_objective": "simclr", "adversary": 0.5}
@@ -141,7 +141,7 @@ def test_without_noise_nothing_is_promised(table):
 
 
 def test_without_the_extra_no_epsilon_is_told(table, monkeypatch):
-    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    monkeypatch.setattr("dvfl.release.accounting.find_spec", lambda name: None)
     assert DVFLClassifier(clip=2.0, noise=8.0, **QUICK).fit(*table).epsilon_ is None
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dvfl import DVFLClassifier, DVFLRegressor
-from dvfl.data.overlap import Overlap
+from dvfl.data.tables.overlap import Overlap
 
 QUICK = {"hosts": 2, "guest_epochs": 3, "host_epochs": 3, "owner_epochs": 30}
 Tables = tuple[list[pd.DataFrame], pd.Series]

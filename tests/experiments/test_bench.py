@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dvfl.cli.app import app
 from dvfl.errors import RunFailed
-from dvfl.experiments import bench_scaling, bench_training
+from dvfl.lab import bench_scaling, bench_training
 
 ROLES = ("guests", "hosts", "owner", "overall")
 

@@ -9,7 +9,8 @@ import pytest
 from dvfl.data import VerticalData
 from dvfl.data.outages import read_outages
 from dvfl.errors import UserError
-from dvfl.experiments.blocks import (
+from dvfl.parties.numerics.learner import Sgd
+from dvfl.reproduce.blocks import (
     BlockFolder,
     Outcome,
     Training,
@@ -19,9 +20,8 @@ from dvfl.experiments.blocks import (
     run,
     settings_of,
 )
-from dvfl.experiments.declared import Source
-from dvfl.experiments.sources import Sources
-from dvfl.parties.learner import Sgd
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.sources import Sources
 from dvfl.strategies import strategy
 from dvfl.strategies.presets import preset
 
@@ -65,7 +65,7 @@ def test_a_block_is_no_larger_than_memory_allows(
 ) -> None:
     wanted = [few("vfb2", seed) for seed in range(10)]
     each = replica_bytes("vfb2", settings_of(wanted[0], "paper", data), data)
-    monkeypatch.setattr("dvfl.experiments.blocks.memory_of", lambda device: 4.5 * each)
+    monkeypatch.setattr("dvfl.reproduce.blocks.memory_of", lambda device: 4.5 * each)
     assert [len(block) for block in blocks(wanted, "paper", sources, "cpu")] == [3, 3, 4]
 
 

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dvfl.experiments.declared import Experiment
-from dvfl.experiments.grid import contrasted, contrasted_pools, grid_findings
-from dvfl.experiments.pages import markdown, page
-from dvfl.experiments.paper import EXPERIMENTS
-from dvfl.experiments.presentation import presentation
-from dvfl.experiments.results import Cell, Results
+from dvfl.reproduce.outcome.experiment import Experiment
+from dvfl.reproduce.outcome.results import Cell, Results
+from dvfl.reproduce.pages.grid import contrasted, contrasted_pools, grid_findings
+from dvfl.reproduce.pages.pages import markdown, page
+from dvfl.reproduce.pages.presentation import presentation
+from dvfl.reproduce.paper import EXPERIMENTS
 
 GRIDS = [experiment for experiment in EXPERIMENTS.values() if experiment.grid is not None]
 

@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dvfl.experiments import comparison
-from dvfl.experiments.comparison import columns, distinct, findings, judged, label, strategies
-from dvfl.experiments.pages import markdown, page
-from dvfl.experiments.paper.published import TABLE1
-from dvfl.experiments.presentation import standing_alone
-from dvfl.experiments.results import Cell, Results
-from dvfl.experiments.shown import number, signed
-from dvfl.experiments.table1_figure import table1_inline
+from dvfl.reproduce.outcome.results import Cell, Results
+from dvfl.reproduce.pages import table1_findings as comparison
+from dvfl.reproduce.pages.pages import markdown, page
+from dvfl.reproduce.pages.presentation import standing_alone
+from dvfl.reproduce.pages.table1_figure import table1_inline
+from dvfl.reproduce.pages.table1_findings import columns, distinct, findings, judged, label, strategies
+from dvfl.reproduce.pages.text_tables import number, signed
+from dvfl.reproduce.paper.published import TABLE1
 
 AHEAD, AGAINST, OPEN, UNDER, HOSTS, PAPER = (
     "Where a baseline is ahead",
@@ -305,5 +305,5 @@ def test_a_table_without_a_single_model_is_still_drawn(results: Results) -> None
 
 
 def test_pages_are_made_without_pytorch() -> None:
-    code = "import dvfl.experiments.pages, sys; sys.exit('torch' in sys.modules)"
+    code = "import dvfl.reproduce.pages.pages, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,11 +14,11 @@ from unlucky import Noting, Wrapped, held_on, killed_always, killed_once, made_h
 
 from dvfl.cli import main
 from dvfl.errors import RunFailed, UserError
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training
-from dvfl.experiments.declared import Source
-from dvfl.experiments.ray_cluster import ray_workers
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.workers import Workers, complete
+from dvfl.reproduce.blocks import BlockFolder, Outcome, Training
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.ray_cluster import ray_workers
+from dvfl.reproduce.sources import Sources
+from dvfl.reproduce.workers import Workers, complete
 
 FEW = (("epochs", 2),)
 DIGITS = Source("digits")
@@ -136,7 +136,7 @@ def test_an_address_where_nobody_listens_is_refused_at_once(tmp_path: Path, caps
 def test_an_address_where_somebody_else_listens_is_refused_soon(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("dvfl.experiments.ray_cluster._REACHED_IN", 3.0)
+    monkeypatch.setattr("dvfl.reproduce.ray_cluster._REACHED_IN", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         assert main(["reproduce", "table1", "--ray", address, "--out", str(tmp_path)]) == 2

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dvfl.data import load
-from dvfl.data.vertical import GuestTable, VerticalData
-from dvfl.experiments import run_folder
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.simulation import megabytes_sent_per_guest
+from dvfl.data.split.vertical import GuestTable, VerticalData
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
+from dvfl.runs import run_folder
+from dvfl.settings.training import Settings
+from dvfl.simulation.simulation import megabytes_sent_per_guest
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 SETTINGS = Settings(guest_epochs=2, host_epochs=3, owner_epochs=2)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from dvfl.cli import main
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.errors import UserError
-from dvfl.experiments.blocks import Training
-from dvfl.experiments.paper import EXPERIMENTS, table1
-from dvfl.experiments.paper.published import TABLE1
-from dvfl.experiments.reproduce import Order, data_note, reproduce, trainings
-from dvfl.strategies.simulation import Simulation
+from dvfl.reproduce.blocks import Training
+from dvfl.reproduce.paper import EXPERIMENTS, table1
+from dvfl.reproduce.paper.published import TABLE1
+from dvfl.reproduce.reproduce import Order, data_note, reproduce, trainings
+from dvfl.simulation.simulation import Simulation
 
 from dvfl.data import load  # isort: skip
 

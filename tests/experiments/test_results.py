@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dvfl.errors import UserError
-from dvfl.experiments.paper.published import TABLE1
-from dvfl.experiments.results import Cell, Results
 from dvfl.files import write_json
+from dvfl.reproduce.outcome.results import Cell, Results
+from dvfl.reproduce.paper.published import TABLE1
 
 NONE = {"kind": "none", "down": None, "up": None}
 LOST = {"kind": "connection", "down": 0.3, "up": 0.1}

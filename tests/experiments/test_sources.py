@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dvfl.errors import UserError
-from dvfl.experiments.declared import Source
-from dvfl.experiments.sources import Sources
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.sources import Sources
 
 
 @pytest.fixture(scope="module")

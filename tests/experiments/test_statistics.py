@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dvfl.experiments.statistics import (
+from dvfl.reproduce.outcome.statistics import (
     LEAST_PAIRS,
     MARGIN,
     compare,

@@ -7,16 +7,16 @@ from xml.etree import ElementTree
 import pytest
 
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.errors import UserError
-from dvfl.experiments.pages import markdown
-from dvfl.experiments.paper import EXPERIMENTS
-from dvfl.experiments.paper.published import TIME
-from dvfl.experiments.paper.time import OWN_PROCESS, PROCESS
-from dvfl.experiments.presentation import presentation
-from dvfl.experiments.reproduce import Order, reproduce
-from dvfl.experiments.results import Cell, Results
-from dvfl.experiments.timing import times
+from dvfl.reproduce.outcome.results import Cell, Results
+from dvfl.reproduce.pages.pages import markdown
+from dvfl.reproduce.pages.presentation import presentation
+from dvfl.reproduce.paper import EXPERIMENTS
+from dvfl.reproduce.paper.published import TIME
+from dvfl.reproduce.paper.time import OWN_PROCESS, PROCESS
+from dvfl.reproduce.reproduce import Order, reproduce
+from dvfl.reproduce.timing import times
 
 
 def published() -> Results:

@@ -13,11 +13,11 @@ from unlucky import Noting, Wrapped, gpus_seen, killed_always, killed_once, made
 
 from dvfl.cli import main
 from dvfl.errors import RunFailed, UserError
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training, Watch, plain_settings
-from dvfl.experiments.declared import Source
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.worker_pool import WorkerPool
-from dvfl.experiments.workers import Beside, Block, Finished, ThisProcess, Workers, attempt, complete, outcome
+from dvfl.reproduce.blocks import BlockFolder, Outcome, Training, Watch, plain_settings
+from dvfl.reproduce.outcome.experiment import Source
+from dvfl.reproduce.sources import Sources
+from dvfl.reproduce.worker_pool import WorkerPool
+from dvfl.reproduce.workers import Beside, Block, Finished, ThisProcess, Workers, attempt, complete, outcome
 
 FEW = (("epochs", 2),)
 DIGITS = Source("digits")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dvfl.errors import UserError
-from dvfl.experiments.blocks import BlockFolder, Outcome, Training, Watch
-from dvfl.experiments.sources import Sources
-from dvfl.experiments.workers import Block, Finished, ThisProcess, Watcher, Work, Workers, complete
-from dvfl.strategies.simulation import Simulation
+from dvfl.reproduce.blocks import BlockFolder, Outcome, Training, Watch
+from dvfl.reproduce.sources import Sources
+from dvfl.reproduce.workers import Block, Finished, ThisProcess, Watcher, Work, Workers, complete
+from dvfl.simulation.simulation import Simulation
 
 
 class Noting:

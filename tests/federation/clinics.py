@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dvfl.federation.configuration import read
-from dvfl.federation.custody import Changed, admit, check_request, create, remove
-from dvfl.federation.founding import write_party
-from dvfl.federation.joining import join_as_guest, join_as_host, take
-from dvfl.federation.papers import Request, read_request
-from dvfl.federation.settings import (
+from dvfl.federation.custody.admission import Changed, admit, check_request, create, remove
+from dvfl.federation.custody.enrolment import Request, read_request
+from dvfl.federation.custody.founding import write_party
+from dvfl.federation.custody.joining import join_as_guest, join_as_host, take
+from dvfl.federation.party.configuration import read
+from dvfl.federation.party.settings import (
     INVITATION,
     PARTY,
     REQUEST,

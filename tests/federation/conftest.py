@@ -12,11 +12,11 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from dvfl.federation.accounts import Site
-from dvfl.federation.authority import Authority, make_authority
-from dvfl.federation.broker import Broker, find_server
-from dvfl.federation.credentials import client_options, write_authority, write_credentials
-from dvfl.federation.messages import Role
+from dvfl.federation.keys.authority import Authority, make_authority
+from dvfl.federation.keys.credentials import client_options, write_authority, write_credentials
+from dvfl.federation.protocol.messages import Role
+from dvfl.federation.transport.accounts import Site
+from dvfl.federation.transport.broker import Broker, find_server
 
 FEDERATION, GUESTS, HOST, OWNER = "practice", ("guest-1", "guest-2"), "host-1", "owner"
 

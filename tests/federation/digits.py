@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dvfl.cli.practice import make_practice
+from dvfl.orders.practice import make_practice
 
 
 def make_digits(folder: Path, *, hosts: int = 2, guest_epochs: int = 4, host_epochs: int = 6) -> Path:

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from virtual_loop import simulate
 from world import MemoryStorage, World, plan_key
 
-from dvfl.federation.host import HostParty
-from dvfl.federation.plan import Phase, Plan, sign
-from dvfl.federation.wire import Encodings, Hello, Sweep, Tell, encode
+from dvfl.federation.host.host import HostParty
+from dvfl.federation.protocol.plan import Phase, Plan, sign
+from dvfl.federation.protocol.wire import Encodings, Hello, Sweep, Tell, encode
 
 ROWS = np.arange(48, dtype=np.int32)
 STEPS = 4 * 3  # of the worlds' plan: host epochs x iterations

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from world import World
 
-from dvfl.federation.known_guests import GuestKnown
-from dvfl.federation.wire import Encodings, decode
+from dvfl.federation.host.known_guests import GuestKnown
+from dvfl.federation.protocol.wire import Encodings, decode
 
 
 def check_midway(world: World) -> None:

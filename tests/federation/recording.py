@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from dvfl.federation.accounts import split_address
-from dvfl.federation.authority import dns_name
-from dvfl.federation.credentials import authority_path, certificate_path, client_context, key_path
-from dvfl.federation.wire import Message
+from dvfl.federation.keys.authority import dns_name
+from dvfl.federation.keys.credentials import authority_path, certificate_path, client_context, key_path
+from dvfl.federation.protocol.wire import Message
+from dvfl.federation.transport.accounts import split_address
 
 _CARRYING = {"MSG", "HMSG", "PUB", "HPUB"}  # lines that a payload follows
 _FREE = {"INFO", "CONNECT", "-ERR"}  # lines of one text

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dvfl.federation.owner_training import Labels
-from dvfl.federation.plan import Plan, PlannedGuest
-from dvfl.parties.learner import Adam
+from dvfl.federation.owner.owner_training import Labels
+from dvfl.federation.protocol.plan import Plan, PlannedGuest
+from dvfl.parties.numerics.learner import Adam
 
 _COLUMNS = 5
 

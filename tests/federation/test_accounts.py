@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.federation.accounts import Site, server_config
+from dvfl.federation.transport.accounts import Site, server_config
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,62}", fullmatch=True)
 

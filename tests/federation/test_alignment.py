@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 from dvfl.cli.app import main
-from dvfl.federation.founding import OWNER, Founding, found, write_federation
-from dvfl.federation.owner_alignment import Aligned
-from dvfl.federation.process import STATUS
-from dvfl.federation.settings import (
+from dvfl.federation.custody.founding import OWNER, Founding, found, write_federation
+from dvfl.federation.local.supervisor import Supervisor
+from dvfl.federation.owner.owner_alignment import Aligned
+from dvfl.federation.party.lifecycle import STATUS
+from dvfl.federation.party.settings import (
     Alignment,
     GuestEntry,
     Optimiser,
@@ -24,7 +25,6 @@ from dvfl.federation.settings import (
     Training,
     read_federation,
 )
-from dvfl.federation.supervisor import Supervisor
 
 GUESTS, HOST = ("guest-1", "guest-2"), "host-1"
 TRAINING = Training(0, "table", 16, 3, 4, 1, Optimiser("adam", 0.01), Optimiser("adam", 0.01), w_g=8, w_h=8)

@@ -14,20 +14,20 @@ from world import MemoryStorage
 
 from dvfl.align.ids import IdRules
 from dvfl.align.rows import Rows
-from dvfl.align.star import star_owner
-from dvfl.align.star_guest import star_guest
+from dvfl.align.star.star import star_owner
+from dvfl.align.star.star_guest import star_guest
 from dvfl.align.tasks import Guest, Owner
-from dvfl.align.union import union_guest, union_owner
+from dvfl.align.union.union import union_guest, union_owner
 from dvfl.errors import UserError
-from dvfl.federation import alignment_service
-from dvfl.federation.alignment_desk import Desk
-from dvfl.federation.alignment_service import AlignmentService, Silent
-from dvfl.federation.authority import make_authority
-from dvfl.federation.credentials import write_credentials
-from dvfl.federation.messages import Role
-from dvfl.federation.sealing import Identity, identity
-from dvfl.federation.surroundings import Here
-from dvfl.federation.tasks import end
+from dvfl.federation.guest.alignment_desk import Desk
+from dvfl.federation.keys.authority import make_authority
+from dvfl.federation.keys.credentials import write_credentials
+from dvfl.federation.keys.sealing import Identity, identity
+from dvfl.federation.owner import alignment_service
+from dvfl.federation.owner.alignment_service import AlignmentService, Silent
+from dvfl.federation.party.runtime import Here
+from dvfl.federation.party.tasks import end
+from dvfl.federation.protocol.messages import Role
 
 GUESTS, HOSTS = ("guest-1", "guest-2", "guest-3"), ("host-1", "host-2")
 PEOPLE = [f"person {number}".encode() for number in range(400)]

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from test_host import PLAN, frozen, hello, made, message, swept, tell, write
 
-from dvfl.federation.answering import PART, check_fresh, check_slots, gathered, keep, rows_at_once
-from dvfl.federation.fields import ABSENT, CACHED, FRESH
-from dvfl.federation.host import Frozen, HostParty
-from dvfl.federation.vouching import Vouched
-from dvfl.federation.wire import Ask, BadMessage, Chunk, Collect, Fresh, Predict
+from dvfl.federation.host.freshness import Vouched
+from dvfl.federation.host.frozen_answers import check_fresh, gathered, keep
+from dvfl.federation.host.host import Frozen, HostParty
+from dvfl.federation.protocol.prediction_limits import PART, check_slots, rows_at_once
+from dvfl.federation.protocol.wire import Ask, BadMessage, Chunk, Collect, Fresh, Predict
+from dvfl.federation.protocol.wire_types import ABSENT, CACHED, FRESH
 
 SLOTS = np.array([7, 3, 50], np.int32)
 ENCODER, ORIGIN = "e" * 64, "a" * 64

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.federation.authority import Authority, Usage, issue, make_authority, make_key, make_request, names
-from dvfl.federation.messages import Role
+from dvfl.federation.keys.authority import Authority, Usage, issue, make_authority, make_key, make_request, names
+from dvfl.federation.protocol.messages import Role
 
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,62}", fullmatch=True)

@@ -18,8 +18,8 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
 from dvfl.errors import RunFailed, UserError
-from dvfl.federation.broker import Broker, check_version, find_server
-from dvfl.federation.streams import ensure_stream
+from dvfl.federation.transport.broker import Broker, check_version, find_server
+from dvfl.federation.transport.streams import ensure_stream
 
 if TYPE_CHECKING:
     from conftest import Brokered
@@ -190,8 +190,8 @@ def test_a_server_that_dies_without_a_word_is_an_error(own_federation: "Brokered
 def test_a_server_that_never_gets_ready_is_ended_even_if_it_does_not_want_to(
     own_federation: "Brokered", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dvfl.federation.broker.START_S", 0.3)
-    monkeypatch.setattr("dvfl.federation.broker.STOP_S", 0.3)
+    monkeypatch.setattr("dvfl.federation.transport.broker.START_S", 0.3)
+    monkeypatch.setattr("dvfl.federation.transport.broker.STOP_S", 0.3)
     stubborn = f"echo $$ > {tmp_path}/pid; trap '' TERM; while :; do sleep 0.1; done"
     broker = Broker(own_federation.broker.site, script(tmp_path / "server", stubborn))
     with pytest.raises(RunFailed, match="did not get ready"):

@@ -17,11 +17,11 @@ import pytest
 from digits import make_digits
 
 from dvfl.cli import main
-from dvfl.federation.chaos_folder import changed, put_back
-from dvfl.federation.chaos_resume import CHECKPOINT, Resumption
-from dvfl.federation.chaos_writes import check_writes
-from dvfl.federation.process import held
-from dvfl.federation.settings import read_federation
+from dvfl.federation.party.lifecycle import held
+from dvfl.federation.party.settings import read_federation
+from dvfl.lab.chaos.chaos_folder import changed, put_back
+from dvfl.lab.chaos.chaos_resume import CHECKPOINT, Resumption
+from dvfl.lab.chaos.chaos_writes import check_writes
 
 SEED = 0  # of whose outages the first seconds have a kill of every kind
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.federation.chaos_schedule import KINDS, Kind, Strike, Wish, dead_from, draw_strikes, parse_kinds
+from dvfl.lab.chaos.chaos_schedule import KINDS, Kind, Strike, Wish, dead_from, draw_strikes, parse_kinds
 
 STRUCK: dict[Kind, list[str]] = {
     "guest": ["guest-1", "guest-2"],

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from dvfl.errors import UserError
-from dvfl.federation.configuration import read, written
+from dvfl.federation.party.configuration import read, written
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dvfl.errors import UserError
-from dvfl.federation.authority import Authority, Usage, make_authority, make_key
-from dvfl.federation.credentials import (
+from dvfl.federation.keys.authority import Authority, Usage, make_authority, make_key
+from dvfl.federation.keys.credentials import (
     authority_path,
     certificate_path,
     check_certificate,
@@ -23,7 +23,7 @@ from dvfl.federation.credentials import (
     write_credentials,
     write_key,
 )
-from dvfl.federation.messages import Role
+from dvfl.federation.protocol.messages import Role
 
 NOW = datetime(2030, 6, 1, 12, 0, tzinfo=UTC)
 AUTHORITY = make_authority("practice", NOW)

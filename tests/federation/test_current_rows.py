@@ -11,16 +11,16 @@ import pytest
 from clinics import ROWS, TESTED, Clinics
 from world import MemoryStorage, plan_key
 
-from dvfl.federation.current_rows import CurrentRows
-from dvfl.federation.guest import GuestParty
-from dvfl.federation.guest_answers import GuestAnswers
-from dvfl.federation.plan import Plan, sign
-from dvfl.federation.processes import _opened_guest
-from dvfl.federation.settings import Slots, read_federation, read_guest
-from dvfl.federation.storage import DiskStorage
-from dvfl.federation.surroundings import Here as Machine
-from dvfl.federation.table import Table
-from dvfl.federation.wire import Ask, Fresh, Here, Refused, Welcome, decode, encode
+from dvfl.federation.guest.guest import GuestParty
+from dvfl.federation.guest.guest_answers import GuestAnswers
+from dvfl.federation.guest.table_watcher import CurrentRows
+from dvfl.federation.local.entrypoints import _opened_guest
+from dvfl.federation.party.runtime import Here as Machine
+from dvfl.federation.party.settings import Slots, read_federation, read_guest
+from dvfl.federation.party.storage import DiskStorage
+from dvfl.federation.protocol.plan import Plan, sign
+from dvfl.federation.protocol.wire import Ask, Fresh, Here, Refused, Welcome, decode, encode
+from dvfl.federation.tables.table import Table
 
 GUEST = "guest-1"
 
@@ -162,7 +162,7 @@ def test_it_says_that_it_is_there_at_any_time_and_refuses_what_it_cannot_answer(
 
 
 def test_no_more_of_a_large_table_is_read_than_was_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dvfl.federation.table.IN_MEMORY", 0)
+    monkeypatch.setattr("dvfl.federation.tables.table.IN_MEMORY", 0)
     guest, _ = trained(folder)
     while not guest.trained:
         guest.train()

@@ -8,9 +8,11 @@ import pytest
 from clinics import HEAD, NAME, ROWS, TESTED, TRAINING, Clinics, chosen
 
 from dvfl.errors import UserError
-from dvfl.federation.authority import names
-from dvfl.federation.configuration import read
-from dvfl.federation.credentials import (
+from dvfl.federation.custody.admission import admit, check_request, create, remove
+from dvfl.federation.custody.enrolment import read_admission, read_invitation, read_request
+from dvfl.federation.custody.founding import write_federation
+from dvfl.federation.keys.authority import names
+from dvfl.federation.keys.credentials import (
     authority_path,
     certificate_path,
     check_certificate,
@@ -18,12 +20,10 @@ from dvfl.federation.credentials import (
     read_certificate,
     read_plan_key,
 )
-from dvfl.federation.custody import admit, check_request, create, remove
-from dvfl.federation.founding import write_federation
-from dvfl.federation.labels import open_labels
-from dvfl.federation.owner import OwnerParty
-from dvfl.federation.papers import read_admission, read_invitation, read_request
-from dvfl.federation.settings import (
+from dvfl.federation.owner.labels import open_labels
+from dvfl.federation.owner.owner import OwnerParty
+from dvfl.federation.party.configuration import read
+from dvfl.federation.party.settings import (
     PARTY,
     REQUEST,
     Alignment,
@@ -35,7 +35,7 @@ from dvfl.federation.settings import (
     read_federation,
     read_owner,
 )
-from dvfl.federation.storage import DiskStorage
+from dvfl.federation.party.storage import DiskStorage
 
 
 @pytest.fixture

@@ -11,23 +11,15 @@ import pytest
 from clinics import Clinics
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dvfl.federation.authority import make_key
-from dvfl.federation.configuration import read
-from dvfl.federation.credentials import certificate_path, key_path, write_key
-from dvfl.federation.doctor import examine
-from dvfl.federation.founding import write_federation, write_party
-from dvfl.federation.reach import Finding
-from dvfl.federation.settings import (
-    PARTY,
-    GuestFile,
-    HostFile,
-    OwnerFile,
-    Quorum,
-    Slots,
-    read_federation,
-)
-from dvfl.federation.storage import Checkpoint, DiskStorage
-from dvfl.federation.table import open_table
+from dvfl.federation.custody.founding import write_federation, write_party
+from dvfl.federation.keys.authority import make_key
+from dvfl.federation.keys.credentials import certificate_path, key_path, write_key
+from dvfl.federation.local.connectivity import Finding
+from dvfl.federation.local.doctor import examine
+from dvfl.federation.party.configuration import read
+from dvfl.federation.party.settings import PARTY, GuestFile, HostFile, OwnerFile, Quorum, Slots, read_federation
+from dvfl.federation.party.storage import Checkpoint, DiskStorage
+from dvfl.federation.tables.table import open_table
 
 
 @pytest.fixture

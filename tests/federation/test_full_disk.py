@@ -22,9 +22,9 @@ from nats.errors import Error as NatsError
 from small_disk import FULL, READ_ONLY, SmallDisk, small_disk
 
 from dvfl.cli import main
-from dvfl.federation.credentials import client_options
-from dvfl.federation.settings import read_federation, read_guest
-from dvfl.federation.storage import Checkpoint, DiskStorage, saved_values
+from dvfl.federation.keys.credentials import client_options
+from dvfl.federation.party.settings import read_federation, read_guest
+from dvfl.federation.party.storage import Checkpoint, DiskStorage, saved_values
 
 GUESTS, BROKEN = ("guest-1", "guest-2"), ("host-1", "guest-1", "guest-2")
 EPOCHS = 60

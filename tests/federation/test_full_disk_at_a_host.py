@@ -11,15 +11,15 @@ from small_disk import small_disk
 from world import World, plan_key
 
 from dvfl.errors import RunFailed
-from dvfl.federation.host import HostParty
-from dvfl.federation.host_service import HostService
-from dvfl.federation.nats_line import Connection, NatsHostLine
-from dvfl.federation.plan import sign
-from dvfl.federation.storage import DiskStorage
-from dvfl.federation.streams import ensure_stream
-from dvfl.federation.surroundings import Here
-from dvfl.federation.tasks import together
-from dvfl.federation.wire import Tell, encode
+from dvfl.federation.host.host import HostParty
+from dvfl.federation.host.host_service import HostService
+from dvfl.federation.party.runtime import Here
+from dvfl.federation.party.storage import DiskStorage
+from dvfl.federation.party.tasks import together
+from dvfl.federation.protocol.plan import sign
+from dvfl.federation.protocol.wire import Tell, encode
+from dvfl.federation.transport.nats import Connection, NatsHostLine
+from dvfl.federation.transport.streams import ensure_stream
 
 if TYPE_CHECKING:
     from conftest import Brokered

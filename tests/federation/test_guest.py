@@ -11,10 +11,11 @@ from virtual_loop import simulate
 from world import MemoryStorage, World, plan_key
 
 from dvfl.errors import UserError
-from dvfl.federation.guest import Fenced, GuestParty
-from dvfl.federation.plan import Plan, PlannedGuest, sign
-from dvfl.federation.wire import Encodings, Welcome
-from dvfl.parties.learner import Sgd
+from dvfl.federation.guest.guest import GuestParty
+from dvfl.federation.party.endings import Fenced
+from dvfl.federation.protocol.plan import Plan, PlannedGuest, sign
+from dvfl.federation.protocol.wire import Encodings, Welcome
+from dvfl.parties.numerics.learner import Sgd
 
 COMPARING = {"guest_objective": "simclr", "guest_noise": 0.0}
 

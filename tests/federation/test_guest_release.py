@@ -12,13 +12,13 @@ from test_guest import made_plan, tables, trained, welcome
 from world import MemoryStorage, plan_key
 
 from dvfl.errors import UserError
-from dvfl.federation.configuration import built
-from dvfl.federation.guest import GuestParty
-from dvfl.federation.guest_answers import GuestAnswers
-from dvfl.federation.guest_release import Release, guest_release, read_release
-from dvfl.federation.settings import GuestFile, read_federation, read_guest
-from dvfl.federation.surroundings import Here
-from dvfl.federation.wire import Ask, Encodings, Fresh, decode, encode
+from dvfl.federation.guest.guest import GuestParty
+from dvfl.federation.guest.guest_answers import GuestAnswers
+from dvfl.federation.guest.guest_release import Release, guest_release, read_release
+from dvfl.federation.party.configuration import built
+from dvfl.federation.party.runtime import Here
+from dvfl.federation.party.settings import GuestFile, read_federation, read_guest
+from dvfl.federation.protocol.wire import Ask, Encodings, Fresh, decode, encode
 
 SECRET = bytes(range(32))
 BARE, NOISY = Release(0.2, 0.0, SECRET), Release(0.2, 2.0, SECRET)

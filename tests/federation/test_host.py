@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lone_host import PLAN, ROWS, STEPS, frozen, hello, made, made_plan, message, opened, sweep, swept, tell, write
 
-from dvfl.federation.wire import Chunk, Collect, Refused, Status, Welcome, encode
+from dvfl.federation.protocol.wire import Chunk, Collect, Refused, Status, Welcome, encode
 
 # What it believes.
 

@@ -4,7 +4,7 @@ import numpy as np
 from lone_host import PLAN, frozen, hello, made, made_plan, message, opened, sweep, swept, tell, write
 from world import MemoryStorage
 
-from dvfl.federation.wire import Chunk, Collect, Sweep, Welcome
+from dvfl.federation.protocol.wire import Chunk, Collect, Sweep, Welcome
 
 
 def test_a_host_that_concatenates_gives_the_same_after_a_restart() -> None:

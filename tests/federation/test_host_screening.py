@@ -12,11 +12,11 @@ from test_predicting import IDS, timed, trained
 from virtual_loop import simulate
 from world import World
 
-from dvfl.federation.answering import gathered
-from dvfl.federation.fields import ABSENT, CACHED, SUSPECTED
-from dvfl.federation.guest_answers import _Encoder
-from dvfl.federation.host_screening import training_screen, without
-from dvfl.parties.corruption import HOWS, How, corrupted
+from dvfl.federation.guest.guest_answers import _Encoder
+from dvfl.federation.host.frozen_answers import gathered
+from dvfl.federation.host.host_screening import training_screen, without
+from dvfl.federation.protocol.wire_types import ABSENT, CACHED, SUSPECTED
+from dvfl.parties.faults.corruption import HOWS, How, corrupted
 
 LARGE = Size(rows=1200, test_rows=64, batch=64)
 ASKED = [f"slot {slot}" for slot in range(LARGE.rows, LARGE.rows + LARGE.test_rows)]

@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 
-from dvfl.federation.host import HostParty
-from dvfl.federation.host_service import HostService
-from dvfl.federation.nats_line import Connection, NatsHostLine
-from dvfl.federation.storage import DiskStorage
-from dvfl.federation.surroundings import Here
-from dvfl.federation.tasks import together
-from dvfl.federation.wire import Hello, Welcome, decode, encode
+from dvfl.federation.host.host import HostParty
+from dvfl.federation.host.host_service import HostService
+from dvfl.federation.party.runtime import Here
+from dvfl.federation.party.storage import DiskStorage
+from dvfl.federation.party.tasks import together
+from dvfl.federation.protocol.wire import Hello, Welcome, decode, encode
+from dvfl.federation.transport.nats import Connection, NatsHostLine
 
 if TYPE_CHECKING:
     from conftest import Brokered
@@ -31,7 +31,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 @contextlib.asynccontextmanager
 async def at_work(federation: "Brokered", tmp_path: Path) -> AsyncIterator[HostService]:
     """The host as its process has it."""
-    site, key = federation.broker.site, Ed25519PrivateKey.generate().public_key()
+    site, key = federation.transport.broker.site, Ed25519PrivateKey.generate().public_key()
     party = HostParty("host-1", DiskStorage(tmp_path / "state"), key, federation="f" * 64, now_ms=0, log=print)
     connection = Connection(site.folder, site.host, site.federation, site.url.removeprefix("tls://"))
     service, stop = HostService(party, list(site.guests), NatsHostLine(connection, 1 << 20), Here()), asyncio.Event()
@@ -44,7 +44,7 @@ async def at_work(federation: "Brokered", tmp_path: Path) -> AsyncIterator[HostS
 
 
 def change(federation: "Brokered", service: HostService, guests: tuple[str, ...]) -> None:
-    federation.broker.reload(replace(federation.broker.site, guests=guests))
+    federation.transport.broker.reload(replace(federation.transport.broker.site, guests=guests))
     service.change_guests(list(guests))
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from nats.aio.client import Client
 
-from dvfl.federation.authority import Usage, make_authority
-from dvfl.federation.credentials import (
+from dvfl.federation.keys.authority import Usage, make_authority
+from dvfl.federation.keys.credentials import (
     authority_path,
     certificate_path,
     client_options,
@@ -20,7 +20,7 @@ from dvfl.federation.credentials import (
     write_authority,
     write_credentials,
 )
-from dvfl.federation.messages import Role
+from dvfl.federation.protocol.messages import Role
 
 if TYPE_CHECKING:
     from conftest import Brokered
@@ -36,7 +36,7 @@ def run(attempt: Coroutine[Any, Any, None]) -> None:
 def logged(federation: "Brokered", before: int, words: str) -> bool:
     """Whether the broker writes these words into its log, after the first `before` bytes, within two seconds."""
     deadline = time.monotonic() + 2
-    while words.encode() not in federation.broker.log.read_bytes()[before:]:
+    while words.encode() not in federation.transport.broker.log.read_bytes()[before:]:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
@@ -51,7 +51,7 @@ def turned_away(federation: "Brokered", because: str, folder: Path, **options: A
             async with federation.connected("host-1", **client_options(folder, "host-1", "practice") | options):
                 pass
 
-    before = federation.broker.log.stat().st_size
+    before = federation.transport.broker.log.stat().st_size
     run(attempt())
     assert logged(federation, before, because)
 
@@ -120,7 +120,7 @@ def pretend(federation: "Brokered", folder: Path, usage: Usage, complaint: str) 
     host = federation.folder("host-1")
     certificate_path(host, "server").write_bytes(certificate_path(folder, usage).read_bytes())
     key_path(host, "server").write_bytes(key_path(folder, usage).read_bytes())
-    federation.broker.start()
+    federation.transport.broker.start()
 
     async def attempt() -> None:
         with pytest.raises(ssl.SSLCertVerificationError, match=complaint):

@@ -10,12 +10,12 @@ import pytest
 from clinics import Clinics
 
 from dvfl.errors import UserError
-from dvfl.federation.configuration import read
-from dvfl.federation.credentials import certificate_path, key_path
-from dvfl.federation.founding import placed, write_federation
-from dvfl.federation.joining import join_as_guest, join_as_host
-from dvfl.federation.papers import read_request
-from dvfl.federation.settings import (
+from dvfl.federation.custody.enrolment import read_request
+from dvfl.federation.custody.founding import placed, write_federation
+from dvfl.federation.custody.joining import join_as_guest, join_as_host
+from dvfl.federation.keys.credentials import certificate_path, key_path
+from dvfl.federation.party.configuration import read
+from dvfl.federation.party.settings import (
     PARTY,
     REQUEST,
     BrokerEntry,
@@ -25,7 +25,7 @@ from dvfl.federation.settings import (
     read_guest,
     read_host,
 )
-from dvfl.federation.table import open_table
+from dvfl.federation.tables.table import open_table
 
 
 @pytest.fixture

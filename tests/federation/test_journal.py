@@ -13,11 +13,16 @@ import numpy as np
 import pytest
 
 from dvfl.errors import RunFailed
-from dvfl.federation.accounts import ALIGN, ENCODE, TELL
-from dvfl.federation.journal import Entry, Journal, Noted, journal_path, read_journal
-from dvfl.federation.line import Post, Traffic
-from dvfl.federation.recorded_lines import RecordedGuestLine, RecordedHostLine, RecordedOwnerLine, recorded_owner_lines
-from dvfl.federation.wire import UNREADABLE, Ask, Encodings, Fresh, Refused, Tell, encode
+from dvfl.federation.protocol.wire import UNREADABLE, Ask, Encodings, Fresh, Refused, Tell, encode
+from dvfl.federation.transport.accounts import ALIGN, ENCODE, TELL
+from dvfl.federation.transport.journal import Entry, Journal, Noted, journal_path, read_journal
+from dvfl.federation.transport.line import Post, Traffic
+from dvfl.federation.transport.recorded_lines import (
+    RecordedGuestLine,
+    RecordedHostLine,
+    RecordedOwnerLine,
+    recorded_owner_lines,
+)
 
 SLOTS, VALUES = np.array([4, 7], np.int32), np.full((2, 3), 1.25, np.float32)
 PUSHED = encode(Encodings("r", "guest-1", 1, 2, 3, 4, None, SLOTS, VALUES))
@@ -89,7 +94,7 @@ def test_a_damaged_line_is_left_out_and_counted_and_those_after_it_are_read(dama
 
 def test_a_killed_process_leaves_all_that_it_noted(tmp_path: Path) -> None:
     script = (
-        "import sys, time\nfrom pathlib import Path\nfrom dvfl.federation.journal import Journal\n"
+        "import sys, time\nfrom pathlib import Path\nfrom dvfl.federation.transport.journal import Journal\n"
         "kept = Journal(Path(sys.argv[1]), print)\n"
         "for _ in range(50): kept.note('sent', 'host-1', b'one')\n"
         "print('ready', flush=True)\ntime.sleep(60)\n"

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dvfl.data.targets import Task
+from dvfl.data.tables.targets import Task
 from dvfl.errors import UserError
-from dvfl.federation.labels import open_labels
-from dvfl.federation.owner_training import Labels
+from dvfl.federation.owner.labels import open_labels
+from dvfl.federation.owner.owner_training import Labels
 
 ROWS = 50
 

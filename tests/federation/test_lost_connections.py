@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dvfl.federation import nats_line
-from dvfl.federation.nats_line import Connection
-from dvfl.federation.proxy import Proxy
+from dvfl.federation.transport import nats as nats_line
+from dvfl.federation.transport.nats import Connection
+from dvfl.lab.proxy import Proxy
 
 if TYPE_CHECKING:
     from conftest import Brokered

@@ -10,7 +10,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dvfl.errors import UserError
-from dvfl.federation.fields import (
+from dvfl.federation.protocol.wire import (
+    TO,
+    Chunk,
+    Encodings,
+    GuestSeen,
+    Message,
+    Refused,
+    Status,
+    Sweep,
+    Welcome,
+    check_name,
+    decode,
+    encode,
+)
+from dvfl.federation.protocol.wire_types import (
     Age,
     Ages,
     Count,
@@ -28,20 +42,6 @@ from dvfl.federation.fields import (
     States,
     Text,
     schema,
-)
-from dvfl.federation.wire import (
-    TO,
-    Chunk,
-    Encodings,
-    GuestSeen,
-    Message,
-    Refused,
-    Status,
-    Sweep,
-    Welcome,
-    check_name,
-    decode,
-    encode,
 )
 
 KINDS: tuple[type, ...] = get_args(Message)

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from dvfl.federation.line import Post
-from dvfl.federation.nats_line import Connection, NatsHostLine
+from dvfl.federation.transport.line import Post
+from dvfl.federation.transport.nats import Connection, NatsHostLine
 
 if TYPE_CHECKING:
     from conftest import Brokered
@@ -19,7 +19,7 @@ def with_line(
     """Tells a story on a broker of its own, on the host's connection."""
 
     async def told() -> None:
-        site = federation.broker.site
+        site = federation.transport.broker.site
         connection = Connection(site.folder, site.host, site.federation, site.url.removeprefix("tls://"))
         keeping = asyncio.create_task(connection.keep())
         try:
@@ -30,11 +30,11 @@ def with_line(
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
-    federation.broker.start()
+    federation.transport.broker.start()
     try:
         asyncio.run(told())
     finally:
-        federation.broker.stop()
+        federation.transport.broker.stop()
 
 
 async def opened(line: NatsHostLine) -> str:

@@ -9,12 +9,12 @@ from virtual_loop import simulate
 from world import MemoryStorage, World, plan_key
 
 from dvfl.errors import RunFailed, UserError
-from dvfl.federation.guest import Fenced
-from dvfl.federation.owner import OwnerParty
-from dvfl.federation.owner_training import OwnerSettings
-from dvfl.federation.plan import read_plan
-from dvfl.federation.results import result
-from dvfl.federation.wire import Chunk, GuestSeen, Refused, Status
+from dvfl.federation.owner.owner import OwnerParty
+from dvfl.federation.owner.results import result
+from dvfl.federation.party.endings import Fenced
+from dvfl.federation.party.owner_settings import OwnerSettings
+from dvfl.federation.protocol.plan import read_plan
+from dvfl.federation.protocol.wire import Chunk, GuestSeen, Refused, Status
 
 HASH = "a" * 64
 CHUNKS = 4  # of 16 slots each

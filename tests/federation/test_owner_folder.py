@@ -11,12 +11,12 @@ from digits import make_digits
 from test_owner import collected, made, status
 
 from dvfl.errors import UserError
-from dvfl.federation.credentials import key_path, read_plan_key
-from dvfl.federation.owner import OwnerParty
-from dvfl.federation.owner_folder import OwnerFolder
-from dvfl.federation.owner_training import OwnerSettings
-from dvfl.federation.process import STATUS
-from dvfl.federation.storage import Checkpoint, DiskStorage
+from dvfl.federation.keys.credentials import key_path, read_plan_key
+from dvfl.federation.owner.owner import OwnerParty
+from dvfl.federation.owner.owner_folder import OwnerFolder
+from dvfl.federation.party.lifecycle import STATUS
+from dvfl.federation.party.owner_settings import OwnerSettings
+from dvfl.federation.party.storage import Checkpoint, DiskStorage
 
 HASH = "a" * 64
 

@@ -5,8 +5,9 @@ import pytest
 import torch
 from subject import Size, training_plan
 
-from dvfl.federation.head import read_head
-from dvfl.federation.owner_training import Labels, OwnerSettings, OwnerTraining
+from dvfl.federation.owner.head import read_head
+from dvfl.federation.owner.owner_training import Labels, OwnerTraining
+from dvfl.federation.party.owner_settings import OwnerSettings
 
 PLAN = training_plan(["guest-1", "guest-2"], ["host-1", "host-2"], Size())
 CLASSES = ("no", "yes")

@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.federation.configuration import written
-from dvfl.federation.credentials import key_path, read_key, read_plan_key
-from dvfl.federation.papers import (
+from dvfl.federation.custody.enrolment import (
     check_address,
     make_invitation,
     read_admission,
@@ -22,7 +20,9 @@ from dvfl.federation.papers import (
     read_request,
     shown,
 )
-from dvfl.federation.settings import REQUEST
+from dvfl.federation.keys.credentials import key_path, read_key, read_plan_key
+from dvfl.federation.party.configuration import written
+from dvfl.federation.party.settings import REQUEST
 
 READ: dict[str, Callable[[Path, Clinics], Any]] = {
     "invitation": lambda path, clinics: read_invitation(path),

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.federation.plan import PHASES, BadPlan, Phase, Plan, PlannedGuest, SignedPlan, newer, read_plan, sign
-from dvfl.federation.wire import Tell, Welcome, decode, encode
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.sizes import sizes
-from dvfl.parties.warps import Strip
+from dvfl.federation.protocol.plan import PHASES, BadPlan, Phase, Plan, PlannedGuest, SignedPlan, newer, read_plan, sign
+from dvfl.federation.protocol.wire import Tell, Welcome, decode, encode
+from dvfl.parties.networks.sizes import sizes
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.parties.objectives.warps import Strip
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))

@@ -9,9 +9,9 @@ import pytest
 
 from dvfl.data import VerticalData, load
 from dvfl.errors import UserError
-from dvfl.federation.labels import open_labels
-from dvfl.federation.practice import write_practice
-from dvfl.federation.table import Table, open_table
+from dvfl.federation.owner.labels import open_labels
+from dvfl.federation.tables.table import Table, open_table
+from dvfl.lab.practice import write_practice
 
 
 def shares(name: str, folder: Path, seed: int = 0) -> tuple[VerticalData, list[str]]:

@@ -14,9 +14,9 @@ import pytest
 from digits import make_digits
 
 from dvfl.cli.app import main
-from dvfl.federation.host_watch import VOUCHED_S
-from dvfl.federation.predicting import FederationPredictor, opened, predict, predict_all
-from dvfl.federation.supervisor import Supervisor
+from dvfl.federation.local.supervisor import Supervisor
+from dvfl.federation.prediction.host_watch import VOUCHED_S
+from dvfl.federation.prediction.predicting import FederationPredictor, opened, predict, predict_all
 
 PATIENCE_S = 120.0
 GUESTS, HOSTS = ("guest-1", "guest-2"), ("host-1", "host-2")

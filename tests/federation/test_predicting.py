@@ -13,12 +13,12 @@ from trouble import until_done
 from virtual_loop import simulate
 from world import World, _OwnerLine, plan_key
 
-from dvfl.federation.collected_rows import CollectedRows, read_collected
-from dvfl.federation.host_watch import VOUCHED_S
-from dvfl.federation.owner_folder import Saved, read_saved
-from dvfl.federation.predicting import FederationPredictor
-from dvfl.federation.predictions import NotReady, Prediction
-from dvfl.federation.wire import Ask, Chunk, Predict, decode
+from dvfl.federation.owner.collected_rows import CollectedRows, read_collected
+from dvfl.federation.owner.owner_folder import Saved, read_saved
+from dvfl.federation.prediction.host_watch import VOUCHED_S
+from dvfl.federation.prediction.predicting import FederationPredictor
+from dvfl.federation.protocol.predictions import NotReady, Prediction
+from dvfl.federation.protocol.wire import Ask, Chunk, Predict, decode
 
 IDS = [f"person {number}" for number in range(64)]  # slot by slot
 FRESH, CACHED, ABSENT = "fresh", "cached", "absent"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dvfl.errors import RunFailed
-from dvfl.federation.process import STATUS, held, report
+from dvfl.federation.party.lifecycle import STATUS, held, report
 
 
 def test_a_folder_is_held_by_one_process_which_the_second_is_told(tmp_path: Path) -> None:

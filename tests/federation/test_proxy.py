@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from dvfl.federation.proxy import Proxy, Way
+from dvfl.lab.proxy import Proxy, Way
 
 LIMIT = 10.0  # no test waits longer
 

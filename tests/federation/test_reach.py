@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from clinics import NAME, Clinics
 
-import dvfl.federation.reach
-from dvfl.federation.accounts import Site
-from dvfl.federation.broker import Broker, find_server
-from dvfl.federation.messages import Role
-from dvfl.federation.reach import Finding, Visitor, look_at_hosts, look_at_own_broker
+import dvfl.federation.local.connectivity
+from dvfl.federation.local.connectivity import Finding, Visitor, look_at_hosts, look_at_own_broker
+from dvfl.federation.protocol.messages import Role
+from dvfl.federation.transport.accounts import Site
+from dvfl.federation.transport.broker import Broker, find_server
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_a_host_that_does_not_run_finds_its_port_free(clinics: Clinics, free_por
 
 def test_clocks_that_are_apart(clinics: Clinics, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time
-    monkeypatch.setattr(dvfl.federation.reach.time, "time", lambda: now() + 300)
+    monkeypatch.setattr(dvfl.federation.local.connectivity.time, "time", lambda: now() + 300)
     assert look(clinics, at(broker)).says == "300 s apart from this machine's; keep both by NTP"
 
 
@@ -149,7 +149,7 @@ def test_another_program_at_the_port(clinics: Clinics, answer: bytes) -> None:
 
 
 def test_a_firewall_that_says_nothing(clinics: Clinics, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dvfl.federation.reach, "_CONNECT_S", 0.3)
+    monkeypatch.setattr(dvfl.federation.local.connectivity, "_CONNECT_S", 0.3)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -163,7 +163,7 @@ def test_an_address_that_leads_nowhere(clinics: Clinics, address: str, says: str
 
 
 def test_another_program_has_the_port_of_a_host(clinics: Clinics, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dvfl.federation.reach, "_CONNECT_S", 0.3)
+    monkeypatch.setattr(dvfl.federation.local.connectivity, "_CONNECT_S", 0.3)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

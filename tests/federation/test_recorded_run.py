@@ -24,16 +24,16 @@ import pytest
 from digits import make_digits
 from recording import Frame, Recorded, Relay, arrays_in, frames
 
-from dvfl.federation.accounts import ALIGN, ENCODE
-from dvfl.federation.chaos_folder import addresses, redirected
-from dvfl.federation.chaos_schedule import link
-from dvfl.federation.journal import read_journal
-from dvfl.federation.plan import read_plan
-from dvfl.federation.settings import Federation
-from dvfl.federation.streams import stream_name
-from dvfl.federation.supervisor import Supervisor
-from dvfl.federation.wire import Ask, Encodings, Hello, Introduce, Letter, Refused, Welcome, decode
+from dvfl.federation.local.supervisor import Supervisor
+from dvfl.federation.party.settings import Federation
+from dvfl.federation.protocol.plan import read_plan
+from dvfl.federation.protocol.wire import Ask, Encodings, Hello, Introduce, Letter, Refused, Welcome, decode
+from dvfl.federation.transport.accounts import ALIGN, ENCODE
+from dvfl.federation.transport.journal import read_journal
+from dvfl.federation.transport.streams import stream_name
 from dvfl.files import write_text
+from dvfl.lab.chaos.chaos_folder import addresses, redirected
+from dvfl.lab.chaos.chaos_schedule import link
 
 PATIENCE_S = 120.0
 KINDS = {  # that a run cannot do without

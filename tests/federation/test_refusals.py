@@ -13,8 +13,8 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from dvfl.federation.accounts import MAX_CONNECTIONS, MAX_PAYLOAD
-from dvfl.federation.streams import ensure_stream
+from dvfl.federation.transport.accounts import MAX_CONNECTIONS, MAX_PAYLOAD
+from dvfl.federation.transport.streams import ensure_stream
 
 if TYPE_CHECKING:
     from conftest import Brokered

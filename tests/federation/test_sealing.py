@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dvfl.federation.authority import make_authority
-from dvfl.federation.credentials import write_credentials
-from dvfl.federation.fields import BadMessage
-from dvfl.federation.messages import Role
-from dvfl.federation.sealing import Approach, Identity, Seal, identity, met
+from dvfl.federation.keys.authority import make_authority
+from dvfl.federation.keys.credentials import write_credentials
+from dvfl.federation.keys.sealing import Approach, Identity, Seal, identity, met
+from dvfl.federation.protocol.messages import Role
+from dvfl.federation.protocol.wire_types import BadMessage
 
 NOW = datetime.now(UTC)
 PARTIES: dict[str, Role] = {"owner": "owner", "guest-1": "guest", "guest-2": "guest", "host-1": "host"}

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.federation import slots as slots_module
-from dvfl.federation.slots import find_slots
+from dvfl.federation.tables import slots as slots_module
+from dvfl.federation.tables.slots import find_slots
 
 TABLE, CSV = Path("table.parquet"), Path("table.csv")
 

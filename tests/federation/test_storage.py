@@ -14,8 +14,8 @@ import torch
 from small_disk import FULL, READ_ONLY, SmallDisk, small_disk
 
 from dvfl.errors import RunFailed, UserError
-from dvfl.federation import storage as module
-from dvfl.federation.storage import Checkpoint, DiskStorage
+from dvfl.federation.party import storage as module
+from dvfl.federation.party.storage import Checkpoint, DiskStorage
 
 HALF_WRITTEN = """
 import os, pathlib, signal, sys

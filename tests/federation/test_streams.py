@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nats.aio.client import Client
 
-from dvfl.federation.streams import drop_other_streams, ensure_stream
+from dvfl.federation.transport.streams import drop_other_streams, ensure_stream
 
 if TYPE_CHECKING:
     from conftest import Brokered

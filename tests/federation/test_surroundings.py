@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dvfl.federation.surroundings import AwakeClock, Here, awaited
+from dvfl.federation.party.runtime import AwakeClock, Here, awaited
 
 STOP_S = 1.2
 WAITING = """

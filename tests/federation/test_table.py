@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dvfl.data import ColumnEncoder
-from dvfl.data.reading import read_table
+from dvfl.data.tables.reading import read_table
 from dvfl.errors import RunFailed, UserError
-from dvfl.federation import table as table_module
-from dvfl.federation.table import Schema, Table, Values, check_schema, open_table
+from dvfl.federation.tables import table as table_module
+from dvfl.federation.tables.table import Schema, Table, Values, check_schema, open_table
 
 ROWS = 400
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dvfl.data.csv_blocks.BLOCK", 4096)
-    monkeypatch.setattr("dvfl.data.blocks.VALUES", 1)
+    monkeypatch.setattr("dvfl.data.tables.csv_blocks.BLOCK", 4096)
+    monkeypatch.setattr("dvfl.data.tables.blocks.VALUES", 1)
 
 
 @pytest.fixture(params=["held", "read"])

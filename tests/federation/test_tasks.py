@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from dvfl.federation.tasks import end, together
+from dvfl.federation.party.tasks import end, together
 
 
 async def deaf() -> None:

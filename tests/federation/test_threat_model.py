@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from dvfl.federation.fields import schema
-from dvfl.federation.messages import TO, Message
+from dvfl.federation.protocol.messages import TO, Message
+from dvfl.federation.protocol.wire_types import schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "threat-model.md"
 

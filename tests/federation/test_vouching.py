@@ -8,11 +8,11 @@ import pytest
 from test_answering import ENCODER, NOW_MS, ORIGIN, SLOTS, answering, fresh
 from test_host import PLAN, frozen, hello, tell
 
-from dvfl.federation.answering import gathered, keep
-from dvfl.federation.fields import CACHED, FRESH
-from dvfl.federation.host import Frozen
-from dvfl.federation.vouching import LACKS, SAME, UNKNOWN, VOUCHED_S, Vouching
-from dvfl.federation.wire import Fresh, Here
+from dvfl.federation.host.freshness import LACKS, SAME, UNKNOWN, VOUCHED_S, Vouching
+from dvfl.federation.host.frozen_answers import gathered, keep
+from dvfl.federation.host.host import Frozen
+from dvfl.federation.protocol.wire import Fresh, Here
+from dvfl.federation.protocol.wire_types import CACHED, FRESH
 
 
 def here(guest: str = "guest-1", **change: Any) -> Here:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.federation.wire import (
+from dvfl.federation.protocol.wire import (
     MAX_HEADER,
     MAX_MESSAGE,
     Ask,

@@ -13,7 +13,7 @@ from virtual_loop import simulate
 from world import World
 
 from dvfl.errors import RunFailed
-from dvfl.federation.wire import Ask, Refused, Welcome, decode
+from dvfl.federation.protocol.wire import Ask, Refused, Welcome, decode
 
 WORLDS = int(os.environ.get("DVFL_WORLDS", "1000"))  # seeded histories
 BLOCK = 50  # of them in a test

@@ -18,16 +18,17 @@ from subject import Size, Table, rows_and_labels, training_plan
 from torch import Tensor
 from virtual_loop import Result
 
-from dvfl.federation.guest import Fenced, GuestParty
-from dvfl.federation.guest_service import GuestService
-from dvfl.federation.host import HostParty
-from dvfl.federation.host_service import HostService
-from dvfl.federation.line import REQUEST_S, Post, Traffic
-from dvfl.federation.owner import OwnerParty
-from dvfl.federation.owner_service import OwnerService
-from dvfl.federation.owner_training import OwnerSettings
-from dvfl.federation.storage import Checkpoint, TableArrays
-from dvfl.parties.learner import Adam
+from dvfl.federation.guest.guest import GuestParty
+from dvfl.federation.guest.guest_service import GuestService
+from dvfl.federation.host.host import HostParty
+from dvfl.federation.host.host_service import HostService
+from dvfl.federation.owner.owner import OwnerParty
+from dvfl.federation.owner.owner_service import OwnerService
+from dvfl.federation.party.endings import Fenced
+from dvfl.federation.party.owner_settings import OwnerSettings
+from dvfl.federation.party.storage import Checkpoint, TableArrays
+from dvfl.federation.transport.line import REQUEST_S, Post, Traffic
+from dvfl.parties.numerics.learner import Adam
 
 Answer = Callable[[bytes], Coroutine[Any, Any, bytes]]
 EPOCH_MS = 1_700_000_000_000  # what the wall clocks show when a world begins

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from dvfl.parties.adversary import Adversarial
-from dvfl.parties.contrastive import Contrastive
 from dvfl.parties.guest import Guest
-from dvfl.parties.learner import Adam
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.projector import Projector
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.networks.projector import Projector
+from dvfl.parties.numerics.learner import Adam
+from dvfl.parties.objectives.adversary import Adversarial
+from dvfl.parties.objectives.contrastive import Contrastive
 
 ENCODER = Mlp((6, 5, 3), ("leaky_relu", "relu"))
 

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.parties.augmentation import Augmentation, image_copies, table_copies
-from dvfl.parties.randomness import PATTERNS
-from dvfl.parties.warps import Strip
+from dvfl.parties.numerics.randomness import PATTERNS
+from dvfl.parties.objectives.augmentation import Augmentation, image_copies, table_copies
+from dvfl.parties.objectives.warps import Strip
 
 CPU = torch.device("cpu")
 

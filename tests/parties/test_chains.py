@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dvfl.parties.chains import Chains
-from dvfl.parties.corruption import Corruption
-from dvfl.parties.faults import KINDS, NO_FAULTS, Fault, Faults, Kind
-from dvfl.parties.lateness import Lateness
-from dvfl.parties.outages import Outage, Outages
-from dvfl.parties.randomness import numpy_generator
+from dvfl.parties.faults.chains import Chains
+from dvfl.parties.faults.corruption import Corruption
+from dvfl.parties.faults.fault_set import KINDS, NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.lateness import Lateness
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.randomness import numpy_generator
 
 RATES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0])
 

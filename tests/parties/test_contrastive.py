@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dvfl.parties.contrastive import Contrastive, nt_xent
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.modules import ModuleNet, Net
-from dvfl.parties.projector import Projector
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.networks.modules import ModuleNet, Net
+from dvfl.parties.networks.projector import Projector
+from dvfl.parties.objectives.contrastive import Contrastive, nt_xent
 
 
 def expected_loss(z: Tensor, temperature: float) -> Tensor:

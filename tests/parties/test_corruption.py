@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dvfl.parties.corruption import HOWS, SCALE, Corruption, How, corrupted
+from dvfl.parties.faults.corruption import HOWS, SCALE, Corruption, How, corrupted
 
 ROWS, LATENT = 64, 32
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.early_stopping import EarlyStopping
-from dvfl.parties.learner import Learner, Sgd
+from dvfl.parties.numerics.learner import Learner, Sgd
 
 
 def noted(scores: list[list[float]], patience: int = 1) -> tuple[EarlyStopping, Learner, list[list[bool]]]:

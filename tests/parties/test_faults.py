@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.parties.corruption import HOWS, PHASES, Corruption
-from dvfl.parties.faults import KINDS, NO_FAULTS, Fault, Faults
-from dvfl.parties.lateness import Lateness
-from dvfl.parties.outages import Outage, Outages
+from dvfl.parties.faults.corruption import HOWS, PHASES, Corruption
+from dvfl.parties.faults.fault_set import KINDS, NO_FAULTS, Fault, Faults
+from dvfl.parties.faults.lateness import Lateness
+from dvfl.parties.faults.outages import Outage, Outages
 
 EXACT = st.floats(0, 1)
 LATE = st.integers(0, 100_000)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.parties.field import Field
+from dvfl.strategies.fedvs.prime_field import Field
 
 EXPONENTS = (2, 3, 5, 31, 61)
 fields = st.sampled_from([Field(exponent) for exponent in EXPONENTS])

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dvfl.parties.flattening import Flattening
+from dvfl.release.flattening import Flattening
 
 
 def encodings() -> Tensor:

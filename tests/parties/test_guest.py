@@ -5,12 +5,12 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from dvfl.parties.contrastive import Contrastive
 from dvfl.parties.guest import FittedGuest, Guest
-from dvfl.parties.learner import Adam
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.objectives import Reconstruction
-from dvfl.parties.projector import Projector
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.networks.projector import Projector
+from dvfl.parties.numerics.learner import Adam
+from dvfl.parties.objectives.contrastive import Contrastive
+from dvfl.parties.objectives.objective import Reconstruction
 
 
 def guest(stack: int) -> Guest:

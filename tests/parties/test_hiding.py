@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvfl.parties.hiding import left, shown
+from dvfl.parties.pass_masks import left, shown
 
 SEEDS = st.integers(0, 2**31)
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dvfl.parties.contrastive import Contrastive
 from dvfl.parties.host import ConcatenatingHost, Host
-from dvfl.parties.learner import Adam, Rule, Sgd
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.objectives import Reconstruction
-from dvfl.parties.projector import Projector
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.networks.projector import Projector
+from dvfl.parties.numerics.learner import Adam, Rule, Sgd
+from dvfl.parties.objectives.contrastive import Contrastive
+from dvfl.parties.objectives.objective import Reconstruction
 
 WIDTHS = (3, 1, 2)
 GUESTS, W_G, CUT = len(WIDTHS), sum(WIDTHS), sum(WIDTHS)

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from dvfl.parties import operations
-from dvfl.parties.learner import Adam, Learner, Rule, Sgd
-from dvfl.parties.mlp import Mlp
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.numerics import operations
+from dvfl.parties.numerics.learner import Adam, Learner, Rule, Sgd
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.parties.field import Field
-from dvfl.parties.lagrange import Code, TooFewResults
+from dvfl.strategies.fedvs.lagrange import Code, TooFewResults
+from dvfl.strategies.fedvs.prime_field import Field
 
 
 @st.composite

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dvfl.parties.lateness import BLOCK, FullPost, Lags, Lateness, Post, lags
-from dvfl.parties.registers import NEVER, Register, Stamp, held
+from dvfl.parties.faults.lateness import BLOCK, FullPost, Lags, Lateness, Post, lags
+from dvfl.parties.memory.registers import NEVER, Register, Stamp, held
 
 Numbers = NDArray[np.int64]
 GUESTS, HOSTS = ["guest-1", "guest-2"], ["host-1", "host-2"]

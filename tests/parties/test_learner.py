@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dvfl.parties.learner import Adam, Learner, Rule, Sgd
+from dvfl.parties.numerics.learner import Adam, Learner, Rule, Sgd
 
 RULES = [
     Adam(2e-3),

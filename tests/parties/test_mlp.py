@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from dvfl.parties.mlp import ALIGNMENT, Mlp
-from dvfl.parties.operations import SLOPE, Activation
+from dvfl.parties.networks.mlp import ALIGNMENT, Mlp
+from dvfl.parties.numerics.operations import SLOPE, Activation
 
 ACTIVATIONS: dict[Activation, nn.Module] = {
     "identity": nn.Identity(),

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
-from dvfl.parties.modules import ModuleNet
+from dvfl.parties.networks.modules import ModuleNet
 
 MODULES = {
     "perceptron": nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)),

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.modules import ModuleNet, Net
-from dvfl.parties.objectives import CrossEntropy, Reconstruction, SquaredError
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.networks.modules import ModuleNet, Net
+from dvfl.parties.objectives.objective import CrossEntropy, Reconstruction, SquaredError
 
 MODULE = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvfl.parties.outages import Outage, Outages, Timetable
+from dvfl.parties.faults.outages import Outage, Outages, Timetable
 
 PARTIES = ["guest-1", "host-1", "guest-1>host-1"]
 ROUNDS = np.arange(15)

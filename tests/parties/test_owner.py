@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from dvfl.parties.learner import Adam, Rule, Sgd
-from dvfl.parties.mlp import Mlp
-from dvfl.parties.objectives import CrossEntropy
+from dvfl.parties.networks.mlp import Mlp
+from dvfl.parties.numerics.learner import Adam, Rule, Sgd
+from dvfl.parties.objectives.objective import CrossEntropy
 from dvfl.parties.owner import Owner
 
 WIDTHS = (3, 2)

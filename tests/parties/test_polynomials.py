@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dvfl.parties.field import Field
-from dvfl.parties.lagrange import Code
-from dvfl.parties.polynomials import PolynomialNet
-from dvfl.parties.quantisation import quantise
+from dvfl.strategies.fedvs.lagrange import Code
+from dvfl.strategies.fedvs.polynomials import PolynomialNet
+from dvfl.strategies.fedvs.prime_field import Field
+from dvfl.strategies.fedvs.quantisation import quantise
 
 nets = st.builds(PolynomialNet, st.integers(1, 12), st.integers(1, 6), st.integers(0, 2))
 

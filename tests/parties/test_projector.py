@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from dvfl.parties.mlp import ALIGNMENT
-from dvfl.parties.projector import Projector
+from dvfl.parties.networks.mlp import ALIGNMENT
+from dvfl.parties.networks.projector import Projector
 
 
 def plain(net: Projector, flat: Tensor) -> nn.Sequential:

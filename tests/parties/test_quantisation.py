@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvfl.parties.field import Field
-from dvfl.parties.quantisation import dequantise, quantise
+from dvfl.strategies.fedvs.prime_field import Field
+from dvfl.strategies.fedvs.quantisation import dequantise, quantise
 
 numbers = st.lists(st.floats(-1000, 1000, width=32), min_size=1)
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvfl.parties.randomness import batches, numpy_generator, patterns, torch_generator
+from dvfl.parties.numerics.randomness import batches, numpy_generator, patterns, torch_generator
 
 SEEDS = st.integers(0, 2**63)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dvfl.parties.registers import NEVER, Register, Stamp, held
+from dvfl.parties.memory.registers import NEVER, Register, Stamp, held
 
 STAMPS = st.builds(Stamp, st.integers(0, 3), st.integers(0, 4), st.integers(0, 4))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.parties.release import Origin, Unnumbered, check_release, drawn_by_row, drawn_once, released
+from dvfl.release.release import Origin, Unnumbered, check_release, drawn_by_row, drawn_once, released
 
 CPU = torch.device("cpu")
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dvfl.parties.registers import NEVER
-from dvfl.parties.replay import BatchStore, ReplayBuffer
+from dvfl.parties.memory.registers import NEVER
+from dvfl.parties.memory.replay import BatchStore, ReplayBuffer
 
 CPU = torch.device("cpu")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dvfl.parties.registers import Stamp
-from dvfl.parties.row_registers import HostTable, RowRegister
+from dvfl.parties.memory.registers import Stamp
+from dvfl.parties.memory.row_registers import HostTable, RowRegister
 
 SLOTS, TRAIN, WIDTH = 8, 5, 3
 FIRST = Stamp(1, 0, 0)

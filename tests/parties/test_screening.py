@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from dvfl.parties.corruption import HOWS, How, corrupted
+from dvfl.parties.faults.corruption import HOWS, How, corrupted
 from dvfl.parties.screening import MOST, Screen, fit_screen
 
 WIDTHS = (12, 8, 12, 10)

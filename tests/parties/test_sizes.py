@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.parties.sizes import between, decoder, encoder, owner_head, sizes
+from dvfl.parties.networks.sizes import between, decoder, encoder, owner_head, sizes
 
 COLUMNS = {
     "credit_card": (5, 6, 6, 6),

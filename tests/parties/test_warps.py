@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dvfl.parties.augmentation import image_copies
-from dvfl.parties.randomness import PATTERNS
-from dvfl.parties.warps import Strip, warped
+from dvfl.parties.numerics.randomness import PATTERNS
+from dvfl.parties.objectives.augmentation import image_copies
+from dvfl.parties.objectives.warps import Strip, warped
 
 CPU = torch.device("cpu")
 

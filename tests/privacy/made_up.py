@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dvfl.privacy.recording import GuestRecording, Recording, Rows
+from dvfl.audit.recordings.recording import GuestRecording, Recording, Rows
 
 CLASSES = 4
 Encode = Callable[[Tensor, torch.Generator], Tensor]  # columns (rows, columns) of a guest to encodings

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dvfl.cli import main
 from dvfl.errors import UserError
-from dvfl.privacy.accounting import (
+from dvfl.release.accounting import (
     epsilon_of_release,
     epsilon_of_training,
     noise_for,
@@ -139,7 +139,7 @@ def test_a_promise_names_epsilon_delta_and_how_often_a_row_is_sent(monkeypatch: 
     assert f"epsilon {epsilon_of_release(8.0, 21, 1e-5):.3g} at delta 1e-05" in line
     assert "sent 21 times" in line
     assert promise(0.01, 1).startswith("an epsilon beyond counting at delta")
-    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    monkeypatch.setattr("dvfl.release.accounting.find_spec", lambda name: None)
     assert "pip install 'dvfl[privacy]'" in promise(8.0, 21)
 
 
@@ -148,7 +148,7 @@ def test_releases_are_counted_at_one_delta_and_without_noise_there_is_nothing_to
 ) -> None:
     assert release_epsilon(8.0, 21) == epsilon_of_release(8.0, 21, 1e-5)
     assert release_epsilon(0.0, 21) is None
-    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    monkeypatch.setattr("dvfl.release.accounting.find_spec", lambda name: None)
     assert release_epsilon(8.0, 21) is None
 
 
@@ -163,7 +163,7 @@ def test_a_training_with_noise_tells_what_it_promises(
 
 
 def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    monkeypatch.setattr("dvfl.release.accounting.find_spec", lambda name: None)
     assert importlib.util.find_spec("opacus") is not None
     with pytest.raises(UserError, match=r"needs the extra: pip install 'dvfl\[privacy\]'"):
         epsilon_of_release(1.0, 1, 1e-5)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from made_up import linear, made_up
 
-from dvfl.privacy.alike import alike, by_nothing, by_ridge, explained
+from dvfl.audit.readers.alike import alike, by_nothing, by_ridge, explained
 
 
 def test_guests_of_equal_shape_are_one_group_and_others_their_own() -> None:

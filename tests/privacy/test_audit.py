@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from dvfl.audit.audit import AuditFolder
 from dvfl.errors import UserError
-from dvfl.privacy.audit import AuditFolder
 
 USUAL = {"hosts": 4, "adversary": 0.0}
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from dvfl.privacy.audit_pages import Audit, defence_table, markdown, page, plots
-from dvfl.privacy.findings import Finding
-from dvfl.privacy.measured import Measured
-from dvfl.privacy.summary import knew, lines
+from dvfl.audit.pages.audit_pages import Audit, defence_table, markdown, page, plots
+from dvfl.audit.pages.summary import knew, lines
+from dvfl.audit.recordings.findings import Finding
+from dvfl.audit.recordings.measured import Measured
 
 
 def inversion(known: int, mean: float, way: str = "ridge", control: str = "") -> Measured:

@@ -4,10 +4,10 @@ import pytest
 
 from dvfl.data import load
 from dvfl.errors import UserError
-from dvfl.privacy.accounting import DELTA, epsilon_of_release
-from dvfl.privacy.bounded import settled_within
+from dvfl.release.accounting import DELTA, epsilon_of_release
+from dvfl.settings.training import Settings
+from dvfl.strategies.bounded_noise import settled_within
 from dvfl.strategies.presets import settled
-from dvfl.strategies.settings import Settings
 
 DATA = load("digits")
 
@@ -28,6 +28,6 @@ def test_noise_keeps_what_all_epochs_of_pushes_cost_together(period: int) -> Non
 
 
 def test_without_the_extra_an_epsilon_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    monkeypatch.setattr("dvfl.release.accounting.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"needs the extra: pip install 'dvfl\[privacy\]'"):
         settled_within(2.5, "tuned", DATA, {"clip": 2.0})

@@ -6,17 +6,17 @@ import pytest
 import torch
 from made_up import made_up
 
+from dvfl.audit.defences import ALL, NONE, OF_ENCODINGS, OF_GRADIENTS, chosen, usual_length
 from dvfl.data import load
 from dvfl.errors import UserError
-from dvfl.privacy.defences import ALL, NONE, OF_ENCODINGS, OF_GRADIENTS, chosen, usual_length
+from dvfl.settings.training import Settings, SplitSettings
 from dvfl.strategies.presets import preset, shielded
-from dvfl.strategies.settings import Settings, SplitSettings
 
 DATA = load("digits")
 
 
 def test_every_defence_of_encodings_changes_settings_that_a_training_takes() -> None:
-    from dvfl.strategies.dvfl import Dvfl
+    from dvfl.strategies.decoupled.dvfl import Dvfl
 
     settings, sent = preset("tuned", DATA), made_up(columns=(16, 16, 16, 16))
     for name, defence in OF_ENCODINGS.items():

@@ -8,13 +8,13 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from dvfl.audit.dp_cases import dp_recorded
+from dvfl.audit.recordings.cases import Case
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
+from dvfl.data.split.vertical import fewer_rows
 from dvfl.errors import UserError
-from dvfl.parties.sizes import encoder
-from dvfl.privacy.cases import Case
-from dvfl.privacy.dp_cases import dp_recorded
-from dvfl.strategies.settings import Settings
+from dvfl.parties.networks.sizes import encoder
+from dvfl.settings.training import Settings
 
 DATA = fewer_rows(load("digits"), 200)
 SHORT = Settings(hosts=0, owner_epochs=2, validation=0.0)

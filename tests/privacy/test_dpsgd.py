@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
+from dvfl.audit.dpsgd import DpAutoencoder
 from dvfl.data import load
 from dvfl.errors import UserError
 from dvfl.estimators import DVFLClassifier
-from dvfl.parties.learner import Adam
-from dvfl.privacy.accounting import epsilon_of_training
-from dvfl.privacy.dpsgd import DpAutoencoder
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.machine import threads
-from dvfl.strategies.settings import Settings
+from dvfl.parties.numerics.learner import Adam
+from dvfl.release.accounting import epsilon_of_training
+from dvfl.settings.training import Settings
+from dvfl.simulation.cpu_threads import threads
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 opacus = pytest.importorskip("opacus", reason="the extra dvfl[privacy] is not installed")
 
@@ -172,6 +172,6 @@ def test_what_means_nothing_is_refused(wrong: dict[str, Any], table: NDArray[np.
 
 
 def test_without_the_extra_its_name_is_told(table: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dvfl.privacy.accounting.find_spec", lambda name: None)
+    monkeypatch.setattr("dvfl.release.accounting.find_spec", lambda name: None)
     with pytest.raises(UserError, match="needs the extra"):
         DpAutoencoder().fit(table)

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from dvfl.audit.recordings.cases import Case, rows_of
+from dvfl.audit.recordings.gradients import sent_back
+from dvfl.audit.recordings.recorder import recorded
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, fewer_rows
-from dvfl.experiments.plain import sequential
-from dvfl.parties.learner import Adam
-from dvfl.privacy.cases import Case, rows_of
-from dvfl.privacy.gradients import sent_back
-from dvfl.privacy.recorder import recorded
+from dvfl.data.split.vertical import VerticalData, fewer_rows
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import Settings, SplitSettings
 from dvfl.strategies import strategy
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.settings import Settings, SplitSettings
+from dvfl.strategies.plain_loops import sequential
+from dvfl.strategies.split.split_training import EndToEnd
 
 RULE = Adam(5e-3)
 QUICK = SplitSettings(epochs=3, batch=50, guest_rule=RULE, host_rule=RULE, validation=0.0)

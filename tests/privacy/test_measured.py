@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
-from dvfl.privacy.measured import Measured, auc, balanced_accuracy, r2
+from dvfl.audit.recordings.measured import Measured, auc, balanced_accuracy, r2
 
 
 def test_auc_is_that_of_scikit_learn_with_ties() -> None:

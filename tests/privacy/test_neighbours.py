@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dvfl.privacy.neighbours import Neighbours
+from dvfl.audit.readers.neighbours import Neighbours
 
 
 def moons(rows: int = 400) -> tuple[Tensor, Tensor]:

@@ -13,18 +13,18 @@ import pytest
 import torch
 from digits import make_digits
 
+from dvfl.audit.party.guest_audit import trained_guest
+from dvfl.audit.party.guest_replay import replayed
+from dvfl.audit.party.owner_audit import owner_recording
+from dvfl.audit.party.party_audit import audited_party
+from dvfl.audit.party.party_recordings import feedback, wire_summary
+from dvfl.audit.readers.readers import SMALL, Effort, ridge
+from dvfl.audit.recordings.measured import Measured, r2
+from dvfl.audit.recordings.recording import Recording
 from dvfl.errors import UserError
-from dvfl.federation.guest_release import Release
-from dvfl.federation.predicting import predict
-from dvfl.federation.supervisor import Supervisor
-from dvfl.privacy.guest_audit import trained_guest
-from dvfl.privacy.guest_replay import replayed
-from dvfl.privacy.measured import Measured, r2
-from dvfl.privacy.owner_audit import owner_recording
-from dvfl.privacy.party_audit import audited_party
-from dvfl.privacy.party_recordings import feedback, wire_summary
-from dvfl.privacy.readers import SMALL, Effort, ridge
-from dvfl.privacy.recording import Recording
+from dvfl.federation.guest.guest_release import Release
+from dvfl.federation.local.supervisor import Supervisor
+from dvfl.federation.prediction.predicting import predict
 
 PATIENCE_S = 120.0
 PARTIES = ("guest-1", "guest-2", "host-1", "owner")
@@ -171,7 +171,7 @@ def test_noise_that_is_drawn_anew_in_every_epoch_is_averaged(run: Path) -> None:
 
 
 def test_too_long_a_training_is_not_repeated(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dvfl.privacy.guest_replay._MOST", 1000)
+    monkeypatch.setattr("dvfl.audit.party.guest_replay._MOST", 1000)
     guest = trained_guest(run / "guest-2")
     assert guest.recording().guests[0].earlier is None
     assert guest.about()["earlier_releases_attacked"] is False
@@ -203,7 +203,7 @@ def test_a_guest_is_attacked_beside_its_controls_with_as_many_known_rows_as_ther
             for count in effort.known
         ]
 
-    monkeypatch.setattr("dvfl.privacy.guest_audit.measure", measure)
+    monkeypatch.setattr("dvfl.audit.party.guest_audit.measure", measure)
     found, about = audited_party(run / "guest-2", replace(SMALL, known=(100, 1000, 10_000)))
     repeated = "ridge, earlier releases too"
     kinds = [("ridge", ""), (repeated, ""), ("ridge", "raw features"), ("ridge", "random encoder")]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dvfl.privacy.measured import Control, Measure, Measured
-from dvfl.privacy.party_pages import PartyAudit, markdown, sentences
+from dvfl.audit.party.party_pages import PartyAudit, markdown, sentences
+from dvfl.audit.recordings.measured import Control, Measure, Measured
 
 PLAIN = {"clip": None, "noise": 0.0, "flatten": False, "guest_objective": "reconstruction", "adversary": 0.0}
 PLAIN["earlier_releases_attacked"] = True

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from digits import make_digits
 
+from dvfl.audit.party.party_promise import party_promise
 from dvfl.cli import main
-from dvfl.privacy.accounting import DELTA, epsilon_of_release
-from dvfl.privacy.party_promise import party_promise
+from dvfl.release.accounting import DELTA, epsilon_of_release
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import torch
 
-from dvfl.privacy.measured import r2
-from dvfl.privacy.priors import Prior, posterior, principal
-from dvfl.strategies.machine import threads
+from dvfl.audit.readers.priors import Prior, posterior, principal
+from dvfl.audit.recordings.measured import r2
+from dvfl.simulation.cpu_threads import threads
 
 
 def test_principal_directions_come_with_their_variances_the_largest_first() -> None:

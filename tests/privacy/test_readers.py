@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dvfl.privacy.measured import balanced_accuracy, r2
-from dvfl.privacy.readers import SMALL, _standard, best_ridge, judged_ridge, network, ridge
+from dvfl.audit.readers.readers import SMALL, _standard, best_ridge, judged_ridge, network, ridge
+from dvfl.audit.recordings.measured import balanced_accuracy, r2
 
 EFFORT = replace(SMALL, hidden=(32,), rates=(1e-3, 1e-2), steps=300)
 

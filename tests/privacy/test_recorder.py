@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from dvfl.audit.attacks import backdoor, completion, inversion
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.cases import Case, rows_of
+from dvfl.audit.recordings.record_files import load_recording, save_recording
+from dvfl.audit.recordings.recorder import recorded
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, fewer_rows, limited_intersection, misaligned, with_absences
+from dvfl.data.split.vertical import VerticalData, fewer_rows, limited_intersection, misaligned, with_absences
 from dvfl.errors import UserError
-from dvfl.privacy.attacks import backdoor, completion, inversion
-from dvfl.privacy.cases import Case, rows_of
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.record_files import load_recording, save_recording
-from dvfl.privacy.recorder import recorded
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset, shielded
-from dvfl.strategies.settings import Settings
 
 DATA = fewer_rows(load("digits"), 400)
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from made_up import made_up
 
+from dvfl.audit.recordings.recording import at
 from dvfl.errors import UserError
-from dvfl.privacy.recording import at
 
 
 def test_fewer_known_rows_are_the_first_of_more() -> None:

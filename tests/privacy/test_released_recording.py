@@ -2,12 +2,12 @@
 
 import torch
 
+from dvfl.audit.recordings.cases import Case, controls, rows_of
+from dvfl.audit.recordings.recorder import recorded
 from dvfl.data import load
-from dvfl.data.vertical import fewer_rows
-from dvfl.privacy.cases import Case, controls, rows_of
-from dvfl.privacy.recorder import recorded
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
+from dvfl.data.split.vertical import fewer_rows
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 SHORT = Settings(hosts=0, guest_epochs=1, owner_epochs=1, validation=0.0, clip=1.0, noise=0.3)
 

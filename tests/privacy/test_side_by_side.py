@@ -6,7 +6,7 @@ import pytest
 import torch
 from made_up import linear, made_up
 
-from dvfl.privacy.side_by_side import ridge_with
+from dvfl.audit.readers.side_by_side import ridge_with
 
 
 def test_guests_attacked_together_are_attacked_as_each_would_be_alone() -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from made_up import linear, made_up, noise
 
-from dvfl.privacy.alike import alike, explained
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.surrogates import Surrogate
+from dvfl.audit.readers.alike import alike, explained
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.readers.surrogates import Surrogate
 
 EFFORT = replace(SMALL, hidden=(64,), rates=(5e-3,), steps=400)
 

@@ -1,8 +1,8 @@
 """What an audit comes to, in sentences."""
 
-from dvfl.privacy.findings import Finding
-from dvfl.privacy.measured import Control, Measured
-from dvfl.privacy.verdict import verdict
+from dvfl.audit.pages.verdict import verdict
+from dvfl.audit.recordings.findings import Finding
+from dvfl.audit.recordings.measured import Control, Measured
 
 
 def inversion(mean: float, control: Control = "", known: int = 50) -> Measured:

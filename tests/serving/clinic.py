@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from dvfl.federation.predictions import GuestPart, NotReady, Prediction
+from dvfl.federation.protocol.predictions import GuestPart, NotReady, Prediction
 from dvfl.serving.app import create_app
 from dvfl.serving.guarding import Rules
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clinic import Clinic
 
-from dvfl.federation.process import run
+from dvfl.federation.party.lifecycle import run
 from dvfl.serving.guarding import Rules
 from dvfl.serving.listening import parse_listen, parse_tls
 from dvfl.serving.server import serve

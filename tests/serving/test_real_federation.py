@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("nats", reason="the extra dvfl[federation] is not installed")
-pytest.importorskip("dvfl.federation.predicting", reason="the federation's side of predictions is not here")
+pytest.importorskip("dvfl.federation.prediction.predicting", reason="the federation's side of predictions is not here")
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": "1"}

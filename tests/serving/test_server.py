@@ -18,8 +18,8 @@ import pytest
 
 pytest.importorskip("cryptography", reason="the extra dvfl[federation] is not installed")
 
-from dvfl.federation.authority import make_authority
-from dvfl.federation.credentials import authority_path, certificate_path, key_path, write_credentials
+from dvfl.federation.keys.authority import make_authority
+from dvfl.federation.keys.credentials import authority_path, certificate_path, key_path, write_credentials
 
 HERE = Path(__file__).resolve().parent
 Start = Callable[..., tuple[subprocess.Popen[str], str]]

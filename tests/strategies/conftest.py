@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from dvfl.data.vertical import GuestTable, VerticalData
-from dvfl.experiments.plain import optimizer, sequential
-from dvfl.strategies.endtoend import EndToEnd
+from dvfl.data.split.vertical import GuestTable, VerticalData
+from dvfl.strategies.plain_loops import optimizer, sequential
+from dvfl.strategies.split.split_training import EndToEnd
 
 CLASSES = tuple("0123456789")
 

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
+from dvfl.data.split.vertical import VerticalData
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
-from dvfl.parties.learner import Adam
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 SEEDS = (5, 11)
 FAULTS = {

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.parties.faults import NO_FAULTS, Faults
+from dvfl.parties.faults.fault_set import NO_FAULTS, Faults
 from dvfl.parties.host import Host
-from dvfl.strategies.aggregation import HostPhase
-from dvfl.strategies.rounds import Stopwatch
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.stack import Shape, Stack
+from dvfl.settings.training import Settings
+from dvfl.simulation.rounds import Stopwatch
+from dvfl.simulation.stack import Shape, Stack
+from dvfl.strategies.decoupled.host_phase import HostPhase
 
 REPLICAS, HOSTS, GUESTS = 2, 2, 3
 EPOCHS, ITERATIONS, REPLAYED = 3, 3, 2

@@ -5,13 +5,13 @@ from typing import Any
 
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
-from dvfl.parties.faults import Fault, Faults
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.outages import Outage, Outages
-from dvfl.strategies.endtoend import EndToEnd, Masks
-from dvfl.strategies.settings import SplitSettings
-from dvfl.strategies.splitnn import Missing, SplitNN
+from dvfl.data.split.vertical import VerticalData
+from dvfl.parties.faults.fault_set import Fault, Faults
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.settings.training import SplitSettings
+from dvfl.strategies.split.split_training import EndToEnd, Masks
+from dvfl.strategies.split.splitnn import Missing, SplitNN
 
 SEED, GUESTS, ROUNDS = 5, 4, 10  # of an epoch: 600 rows in batches of 64
 NAMES = [f"guest-{number + 1}" for number in range(GUESTS)]

@@ -6,14 +6,14 @@ import pytest
 import torch
 from replicas import QUICK, trained
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
 from dvfl.parties.host import Host
-from dvfl.parties.learner import Adam
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import FedVSSettings, SplitSettings
 from dvfl.strategies import strategy
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.settings import FedVSSettings, SplitSettings
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.split.split_training import EndToEnd
 
 SPLIT = SplitSettings(batch=32, epochs=15, guest_rule=Adam(5e-3), host_rule=Adam(5e-3), validation=0.0)
 

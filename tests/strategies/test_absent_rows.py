@@ -7,14 +7,14 @@ import pytest
 import torch
 from replicas import FAULTS, LEARNED, QUICK, check_replica_is_itself, trained
 
-from dvfl.data.vertical import VerticalData, completed, intersection, with_absences
+from dvfl.data.split.vertical import VerticalData, completed, intersection, with_absences
 from dvfl.errors import UserError
 from dvfl.parties.host import Host
+from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
+from dvfl.simulation.checkpoint import restore, save
 from dvfl.strategies import strategy
-from dvfl.strategies.checkpoint import restore, save
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset, tuned
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 ABSENCES = 0.2
 SPLIT = SplitSettings(epochs=4, batch=32)

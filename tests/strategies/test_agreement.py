@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dvfl.errors import UserError
-from dvfl.parties.quantisation import quantise
-from dvfl.strategies.agreement import LARGEST, Agreement, agree, coded
-from dvfl.strategies.settings import FedVSSettings
+from dvfl.settings.training import FedVSSettings
+from dvfl.strategies.fedvs.code import LARGEST, Agreement, agree, coded
+from dvfl.strategies.fedvs.quantisation import quantise
 
 S = FedVSSettings()
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from dvfl.data.vertical import VerticalData
-from dvfl.parties.corruption import Corruption
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.parties.lateness import Lateness
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.outages import Outage, Outages
+from dvfl.data.split.vertical import VerticalData
+from dvfl.parties.faults.corruption import Corruption
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
+from dvfl.parties.faults.lateness import Lateness
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
+from dvfl.simulation.checkpoint import restore, save
+from dvfl.simulation.simulation import History, Simulation
 from dvfl.strategies import STRATEGIES
-from dvfl.strategies.checkpoint import restore, save
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
-from dvfl.strategies.simulation import History, Simulation
 
 SEEDS = (1, 2)
 SETTINGS = Settings(

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from dvfl.data.vertical import GuestTable, VerticalData
-from dvfl.parties.lagrange import TooFewResults
-from dvfl.parties.learner import Adam
-from dvfl.strategies.agreement import LARGEST
-from dvfl.strategies.coded_parties import Server
-from dvfl.strategies.fedvs import FedVS
-from dvfl.strategies.settings import FedVSSettings
+from dvfl.data.split.vertical import GuestTable, VerticalData
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import FedVSSettings
+from dvfl.strategies.fedvs.code import LARGEST
+from dvfl.strategies.fedvs.coded_parties import Server
+from dvfl.strategies.fedvs.fedvs import FedVS
+from dvfl.strategies.fedvs.lagrange import TooFewResults
 
 SETTINGS = FedVSSettings(epochs=1, guest_rule=Adam(1e-2), host_rule=Adam(1e-2), validation=0.0, batch=60)
 WISHES: list[tuple[str, dict[str, Any]]] = [

@@ -10,12 +10,12 @@ from replicas import FAULTS, LEARNED, QUICK, SEEDS, SOMETHING, check_replica_is_
 from sklearn.decomposition import PCA
 from torch import nn
 
-from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.data.split.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.corruption import Corruption
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.parties.outages import Outage, Outages
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.parties.faults.corruption import Corruption
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 
 Registers = Literal["batch", "row"]

@@ -20,14 +20,14 @@ from split_networks import (
     trained,
 )
 
-from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.data.split.vertical import GuestTable, VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.outages import Outage, Outages
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.settings import SplitSettings
-from dvfl.strategies.splitnn import Missing
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.settings.training import SplitSettings
+from dvfl.strategies.split.split_training import EndToEnd
+from dvfl.strategies.split.splitnn import Missing
 
 QUICK = SplitSettings(epochs=20, guest_rule=Adam(5e-3), host_rule=Adam(5e-3), validation=0.0)
 VARIANTS: tuple[Missing, ...] = get_args(Missing)

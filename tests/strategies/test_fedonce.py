@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from split_networks import recorded
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.chains import Chains
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.chains import Chains
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.outages import Outage, Outages
 from dvfl.parties.guest import Guest
-from dvfl.parties.outages import Outage, Outages
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.decoupled.owner_phase import OwnerPhase
 from dvfl.strategies.fedonce import FedOnce
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.supervision import OwnerPhase
 
 SEEDS, GUESTS, BATCHES = (5, 11), 4, 10  # 600 rows in batches of 64
 SENT_FROM = 2 * BATCHES  # the round of the first message: the clock goes on where two guest epochs ended

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.outages import Outage, Outages
-from dvfl.strategies.endtoend import Masks
-from dvfl.strategies.fedvs import CodedRounds, FedVS
-from dvfl.strategies.settings import FedVSSettings
-from dvfl.strategies.simulation import megabytes_sent_per_guest
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.settings.training import FedVSSettings
+from dvfl.simulation.simulation import megabytes_sent_per_guest
+from dvfl.strategies.fedvs.fedvs import CodedRounds, FedVS
+from dvfl.strategies.split.split_training import Masks
 
 ROUNDS = 10  # of an epoch: 600 rows in batches of 64
 SETTINGS = FedVSSettings(epochs=2, guest_rule=Adam(5e-3), host_rule=Adam(5e-3), validation=0.0)

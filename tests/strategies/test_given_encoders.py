@@ -7,8 +7,8 @@ import torch
 from replicas import LEARNED, QUICK, SEEDS, trained
 from sklearn.decomposition import PCA
 
-from dvfl.data.vertical import VerticalData
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.data.split.vertical import VerticalData
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 
 def test_a_guest_may_be_a_fitted_model(digits: VerticalData) -> None:

@@ -8,15 +8,15 @@ import pytest
 import torch
 from split_networks import SETTINGS, learned
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.learner import Adam
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.gradient_defence import equally_long, noisy, signs
-from dvfl.strategies.settings import SplitSettings
-from dvfl.strategies.splitnn import SplitNN
-from dvfl.strategies.vafl import Vafl
-from dvfl.strategies.vfb2 import Vfb2
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import SplitSettings
+from dvfl.strategies.split.gradient_defence import equally_long, noisy, signs
+from dvfl.strategies.split.split_training import EndToEnd
+from dvfl.strategies.split.splitnn import SplitNN
+from dvfl.strategies.split.vafl import Vafl
+from dvfl.strategies.split.vfb2 import Vfb2
 
 QUICK = SplitSettings(epochs=20, guest_rule=Adam(5e-3), host_rule=Adam(5e-3), validation=0.0)
 ALGORITHMS: dict[str, Callable[[], Any]] = {"splitnn": lambda: SplitNN("zeros"), "vafl": Vafl, "vfb2": Vfb2}

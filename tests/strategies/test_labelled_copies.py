@@ -8,16 +8,16 @@ import torch
 from sklearn.decomposition import PCA
 
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, limited_intersection
+from dvfl.data.split.vertical import VerticalData, limited_intersection
 from dvfl.errors import UserError
-from dvfl.parties.faults import Fault, Faults
-from dvfl.parties.learner import Adam
+from dvfl.parties.faults.fault_set import Fault, Faults
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import FedVSSettings, Settings, SplitSettings
+from dvfl.simulation.labelled_copies import LabelledCopies
+from dvfl.simulation.simulation import Simulation
 from dvfl.strategies import strategy
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.fedonce import FedOnce
-from dvfl.strategies.labelled_copies import LabelledCopies
-from dvfl.strategies.settings import FedVSSettings, Settings, SplitSettings
-from dvfl.strategies.simulation import Simulation
 
 CPU, SEEDS, LABELS = torch.device("cpu"), (5, 11), 60
 QUICK = Settings(

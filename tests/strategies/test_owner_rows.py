@@ -7,12 +7,12 @@ import pytest
 from replicas import QUICK, trained
 
 from dvfl.align.entities import samples
-from dvfl.data.vertical import ABSENT, GuestTable, VerticalData, limited_intersection, with_absences
+from dvfl.data.split.vertical import ABSENT, GuestTable, VerticalData, limited_intersection, with_absences
 from dvfl.errors import UserError
+from dvfl.simulation.replica_data import ReplicaData
 from dvfl.strategies import strategy
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.owner_rows import augmented_rows, labelled_rows
-from dvfl.strategies.replica_data import ReplicaData
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.decoupled.owner_rows import augmented_rows, labelled_rows
 
 CLASSES = tuple("abc")
 

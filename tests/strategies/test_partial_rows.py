@@ -8,13 +8,13 @@ import torch
 from replicas import FAULTS, QUICK, check_replica_is_itself, trained
 
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, limited_intersection, with_absences
+from dvfl.data.split.vertical import VerticalData, limited_intersection, with_absences
 from dvfl.errors import UserError
-from dvfl.parties.hiding import shown
-from dvfl.strategies.checkpoint import restore, save
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.parties.pass_masks import shown
+from dvfl.settings.training import Settings
+from dvfl.simulation.checkpoint import restore, save
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.fedonce import FedOnce
-from dvfl.strategies.settings import Settings
 
 PARTIAL = replace(QUICK, guest_dropout=0.3, partial=2)
 SEEDS = (5, 11)

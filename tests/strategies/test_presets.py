@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dvfl.data.vertical import GuestTable, Split, SplitRule, VerticalData
+from dvfl.data.split.vertical import GuestTable, Split, SplitRule, VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.sizes import sizes
-from dvfl.parties.warps import Strip
+from dvfl.parties.networks.sizes import sizes
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.parties.objectives.warps import Strip
+from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.strategies.presets import for_absence, for_noise, preset, settled
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 
 def data(rule: str, rows: int, columns: int = 196, *, classes: bool = True) -> VerticalData:

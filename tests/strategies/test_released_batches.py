@@ -10,12 +10,12 @@ from replicas import FAULTS, LEARNED, QUICK, SEEDS, check_replica_is_itself, lea
 from sklearn.decomposition import PCA
 
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, fewer_rows, limited_intersection
+from dvfl.data.split.vertical import VerticalData, fewer_rows, limited_intersection
 from dvfl.errors import UserError
-from dvfl.parties.faults import Faults
-from dvfl.parties.release import Origin
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.release.release import Origin
+from dvfl.settings.training import Settings
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 CLIP = 0.8  # many encodings are longer
 NOISY = replace(QUICK, clip=CLIP, noise=0.1, history_dtype="float32")

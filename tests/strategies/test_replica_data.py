@@ -7,13 +7,13 @@ import pytest
 
 from dvfl.data import load
 from dvfl.data.outages import read_outages
-from dvfl.data.vertical import VerticalData, intersection, limited_intersection, misaligned
+from dvfl.data.split.vertical import VerticalData, intersection, limited_intersection, misaligned
 from dvfl.errors import UserError
-from dvfl.parties.faults import Faults
-from dvfl.parties.learner import Adam
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
+from dvfl.simulation.replica_data import ReplicaData
 from dvfl.strategies import strategy
-from dvfl.strategies.replica_data import ReplicaData
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
 
 QUICK = Settings(hosts=2, guest_epochs=2, host_epochs=3, owner_epochs=4, batch=32, standardise=True)
 SPLIT = SplitSettings(epochs=6, batch=32, guest_rule=Adam(3e-3), host_rule=Adam(3e-3))

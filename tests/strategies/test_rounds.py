@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from dvfl.data import VerticalData, load
-from dvfl.parties.faults import Fault, Faults
-from dvfl.parties.learner import Adam
-from dvfl.strategies import STRATEGIES, machine
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.rounds import Feed, Rounds, cut
-from dvfl.strategies.settings import FedVSSettings, Settings, SplitSettings
+from dvfl.parties.faults.fault_set import Fault, Faults
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import FedVSSettings, Settings, SplitSettings
+from dvfl.simulation import cpu_threads as machine
+from dvfl.simulation.rounds import Feed, Rounds, cut
+from dvfl.strategies import STRATEGIES
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 CPU = torch.device("cpu")
 FAULTS = Faults((Fault("guest", 0.3, 0.3), Fault("connection", 0.3, 0.3), Fault("host", 0.3, 0.3)))

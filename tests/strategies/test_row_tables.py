@@ -31,11 +31,11 @@ from scripted_hosts import (
 )
 from torch import Tensor
 
-from dvfl.parties.faults import Faults
-from dvfl.parties.lateness import BLOCK, Lateness, lags
-from dvfl.parties.registers import Stamp
-from dvfl.parties.row_registers import HostTable, RowRegister
-from dvfl.strategies.aggregation import HostPhase
+from dvfl.parties.faults.fault_set import Faults
+from dvfl.parties.faults.lateness import BLOCK, Lateness, lags
+from dvfl.parties.memory.registers import Stamp
+from dvfl.parties.memory.row_registers import HostTable, RowRegister
+from dvfl.strategies.decoupled.host_phase import HostPhase
 
 LATE = st.none() | st.builds(Lateness, st.integers(0, 4), st.integers(0, 3), st.integers(0, 3))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.strategies.settings import Settings
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.settings.training import Settings
 
 RULES = st.one_of(
     st.builds(Adam, st.floats(1e-6, 1), weight_decay=st.floats(0, 1)),

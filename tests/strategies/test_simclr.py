@@ -9,12 +9,12 @@ from replicas import FAULTS, LEARNED, QUICK, SEEDS, SOMETHING, check_replica_is_
 from sklearn.decomposition import PCA
 from torch import nn
 
-from dvfl.data.vertical import VerticalData
+from dvfl.audit.readers.readers import ridge
+from dvfl.audit.recordings.measured import r2
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.warps import Strip
-from dvfl.privacy.measured import r2
-from dvfl.privacy.readers import ridge
-from dvfl.strategies.dvfl import Dvfl
+from dvfl.parties.objectives.warps import Strip
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 CONTRASTING = replace(QUICK, guest_objective="simclr", host_objective="simclr", batch=100)
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from split_networks import SETTINGS, made, trained
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.learner import Sgd
+from dvfl.parties.numerics.learner import Sgd
 
 
 @pytest.mark.parametrize("table", ["digits", "unequal_digits"])

@@ -24,18 +24,18 @@ from split_networks import (
 )
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.chains import Chains
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults, Kind
-from dvfl.parties.learner import Adam
-from dvfl.parties.outages import Outage, Outages
-from dvfl.parties.randomness import batches, numpy_generator, patterns
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.endtoend import EndToEnd, Masks
-from dvfl.strategies.settings import Settings, SplitSettings
-from dvfl.strategies.splitnn import Missing, SplitNN
-from dvfl.strategies.storage import stack_parties
+from dvfl.parties.faults.chains import Chains
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam
+from dvfl.parties.numerics.randomness import batches, numpy_generator, patterns
+from dvfl.settings.training import Settings, SplitSettings
+from dvfl.simulation.storage import stack_parties
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.split.split_training import EndToEnd, Masks
+from dvfl.strategies.split.splitnn import Missing, SplitNN
 
 QUICK = SplitSettings(epochs=20, guest_rule=Adam(5e-3), host_rule=Adam(5e-3), validation=0.0)
 VARIANTS: tuple[Missing, ...] = get_args(Missing)

@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 from sklearn.decomposition import NMF, PCA, FactorAnalysis, TruncatedSVD
 from torch import nn
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.endtoend import EndToEnd
-from dvfl.strategies.settings import Settings, SplitSettings
-from dvfl.strategies.splitnn import SplitNN
-from dvfl.strategies.storage import MANIFEST, load, save
+from dvfl.settings.training import Settings, SplitSettings
+from dvfl.simulation.storage import MANIFEST, load, save
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.split.split_training import EndToEnd
+from dvfl.strategies.split.splitnn import SplitNN
 
 SEEDS = (3, 4)
 QUICK = Settings(hosts=2, batch=64, guest_epochs=1, host_epochs=1, owner_epochs=1, standardise=True, guest_dropout=0.2)

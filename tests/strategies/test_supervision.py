@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.randomness import numpy_generator
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.stack import Shape, Stack
-from dvfl.strategies.supervision import OwnerPhase
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.parties.numerics.randomness import numpy_generator
+from dvfl.settings.training import Settings
+from dvfl.simulation.stack import Shape, Stack
+from dvfl.strategies.decoupled.owner_phase import OwnerPhase
 
 SEEDS = (0, 1, 2)
 ROWS, CPU = 120, torch.device("cpu")

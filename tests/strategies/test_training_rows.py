@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dvfl.strategies.rounds import Feed
-from dvfl.strategies.training_rows import LabelledRows
+from dvfl.simulation.rounds import Feed
+from dvfl.simulation.training_rows import LabelledRows
 
 CPU = torch.device("cpu")
 

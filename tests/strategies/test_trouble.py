@@ -11,18 +11,18 @@ from sklearn.decomposition import PCA
 from split_networks import recorded
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.corruption import Corruption, How
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.corruption import Corruption, How
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.lateness import Lateness
+from dvfl.parties.faults.outages import Outage, Outages
 from dvfl.parties.guest import Guest
 from dvfl.parties.host import Host
-from dvfl.parties.lateness import Lateness
-from dvfl.parties.outages import Outage, Outages
+from dvfl.settings.training import Settings
+from dvfl.simulation.stack_faults import per_replica, resolved
 from dvfl.strategies import STRATEGIES
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.trouble import per_replica, resolved
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 SEEDS, GUESTS, HOSTS, ROUNDS, BATCH = (5, 11), 4, 2, 10, 64  # 600 rows
 WIDTH = 12  # of a guest's encoding

@@ -10,16 +10,16 @@ import torch
 from split_networks import CRASHES, GUESTS, NAMES, ROUNDS, SEED, Script, learned, recorded
 from torch import Tensor
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.chains import Chains
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults, Kind
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.outages import Outage, Outages
-from dvfl.parties.randomness import batches
-from dvfl.strategies.endtoend import EndToEnd, Masks
-from dvfl.strategies.settings import SplitSettings
-from dvfl.strategies.vafl import Vafl
+from dvfl.parties.faults.chains import Chains
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults, Kind
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.parties.numerics.randomness import batches
+from dvfl.settings.training import SplitSettings
+from dvfl.strategies.split.split_training import EndToEnd, Masks
+from dvfl.strategies.split.vafl import Vafl
 
 SETTINGS = SplitSettings(epochs=3, guest_rule=Sgd(1.0, momentum=0.5), host_rule=Sgd(0.2, momentum=0.5), validation=0.0)
 PlainSplits = Callable[[EndToEnd], Any]

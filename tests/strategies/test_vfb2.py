@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError
-from dvfl.parties.faults import NO_FAULTS, Fault, Faults
-from dvfl.parties.learner import Adam, Sgd
-from dvfl.parties.outages import Outage, Outages
-from dvfl.parties.randomness import batches
-from dvfl.strategies.endtoend import EndToEnd, Masks
-from dvfl.strategies.settings import SplitSettings
-from dvfl.strategies.splitnn import SplitNN
-from dvfl.strategies.vfb2 import Vfb2
+from dvfl.parties.faults.fault_set import NO_FAULTS, Fault, Faults
+from dvfl.parties.faults.outages import Outage, Outages
+from dvfl.parties.numerics.learner import Adam, Sgd
+from dvfl.parties.numerics.randomness import batches
+from dvfl.settings.training import SplitSettings
+from dvfl.strategies.split.split_training import EndToEnd, Masks
+from dvfl.strategies.split.splitnn import SplitNN
+from dvfl.strategies.split.vfb2 import Vfb2
 
 SEED, GUESTS, ROUNDS = 5, 4, 10  # of an epoch: 600 rows in batches of 64
 SETTINGS = SplitSettings(epochs=2, guest_rule=Sgd(0.5, momentum=0.5), host_rule=Sgd(0.5, momentum=0.5), validation=0.0)

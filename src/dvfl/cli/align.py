@@ -17,7 +17,7 @@ def align(
     The first time all rows are aligned, which dvfl owner does by itself too. Later it aligns rows that have come since;
     stop the owner for that, and start it again afterwards.
     """
-    from dvfl.cli.align_table import run_and_show
     from dvfl.cli.party import checked
+    from dvfl.cli.show.align_table import run_and_show
 
     run_and_show(checked(folder))

@@ -18,7 +18,6 @@ from dvfl.cli.audit import EXAMPLE as AUDIT_EXAMPLE
 from dvfl.cli.audit import audit
 from dvfl.cli.doctor import EXAMPLE as DOCTOR_EXAMPLE
 from dvfl.cli.doctor import doctor
-from dvfl.cli.interrupts import Interrupted
 from dvfl.cli.predict import EXAMPLE as PREDICT_EXAMPLE
 from dvfl.cli.predict import predict
 from dvfl.cli.reproduce import EXAMPLE as REPRODUCE_EXAMPLE
@@ -29,6 +28,7 @@ from dvfl.cli.split import EXAMPLE as SPLIT_EXAMPLE
 from dvfl.cli.split import split
 from dvfl.cli.train import EXAMPLE, train
 from dvfl.errors import RunFailed, UserError
+from dvfl.orders.interrupts import Interrupted
 
 app = typer.Typer(
     add_completion=False,

@@ -41,8 +41,8 @@ def audit(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Attack what parties sent, with and without defences; write audit.json, audit.md, audit.html and plots."""
-    from dvfl.cli.auditing import AuditOrder, carry_out
-    from dvfl.cli.interrupts import Interrupted, Interrupts
+    from dvfl.orders.auditing import AuditOrder, carry_out
+    from dvfl.orders.interrupts import Interrupted, Interrupts
 
     order = AuditOrder(
         run, out, tuple(defences or ["all"]), tuple(known or ()), alone, small, device, data_dir, encoders

@@ -26,8 +26,8 @@ def training(
     debug: _Debug = False,
 ) -> None:
     """One replica of the paper's MNIST training beside plain per-party loops that compute the same losses."""
-    from dvfl.cli.options import chosen_device
-    from dvfl.experiments.bench_training import EPOCHS, bench_training
+    from dvfl.lab.bench_training import EPOCHS, bench_training
+    from dvfl.orders.options import chosen_device
 
     result = bench_training(chosen_device(device), rounds, repeats)
     if as_json:
@@ -48,9 +48,9 @@ def scaling(
     debug: _Debug = False,
 ) -> None:
     """How the cost of an epoch grows with guests, hosts, rows and replicas."""
-    from dvfl.cli.options import chosen_device
     from dvfl.errors import UserError
-    from dvfl.experiments.bench_scaling import bench_scaling, plot_scaling
+    from dvfl.lab.bench_scaling import bench_scaling, plot_scaling
+    from dvfl.orders.options import chosen_device
 
     if plot is not None and not plot.resolve().parent.is_dir():
         raise UserError(f"--plot {plot}: the folder {plot.resolve().parent} does not exist")
@@ -75,10 +75,10 @@ def transport(
     debug: _Debug = False,
 ) -> None:
     """Pushing encodings to a real broker beside plain nats-py publishing of the same bytes."""
-    from dvfl.cli.extras import needed
+    from dvfl.orders.extras import needed
 
     needed("federation", "nats", "cryptography", "nacl")
-    from dvfl.federation.bench_transport import bench_transport
+    from dvfl.lab.bench_transport import bench_transport
 
     result = bench_transport(messages, repeats)
     if as_json:

@@ -35,14 +35,14 @@ def chaos(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Kill, stop and cut off the parties of a practice federation while it trains, and see what it makes of it."""
-    from dvfl.cli.chaos_table import print_report
-    from dvfl.cli.extras import needed
+    from dvfl.cli.show.chaos_table import print_report
     from dvfl.errors import RunFailed, UserError
     from dvfl.files import write_json
+    from dvfl.orders.extras import needed
 
     needed("federation", "nats", "cryptography", "nacl")
-    from dvfl.federation.chaos_report import compared, read_score
-    from dvfl.federation.chaos_schedule import Wish, parse_kinds
+    from dvfl.lab.chaos.chaos_report import compared, read_score
+    from dvfl.lab.chaos.chaos_schedule import Wish, parse_kinds
 
     if out is not None and not out.absolute().parent.is_dir():
         raise UserError(f"--out {out}: no such folder {out.absolute().parent}; an existing one is right")
@@ -62,8 +62,8 @@ def _run(folder: Path, wish: Any, again: bool) -> dict[str, Any]:
     import asyncio
     import signal
 
-    from dvfl.cli.interrupts import Interrupted
-    from dvfl.federation.chaos import run_chaos
+    from dvfl.lab.chaos.chaos import run_chaos
+    from dvfl.orders.interrupts import Interrupted
 
     taken: list[int] = []
 

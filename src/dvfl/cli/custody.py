@@ -10,7 +10,7 @@ import typer
 from dvfl.errors import UserError
 
 if TYPE_CHECKING:
-    from dvfl.federation.custody import Changed, Widths
+    from dvfl.federation.custody.admission import Changed, Widths
 
 Align = Annotated[Literal["union", "star", "given"], typer.Option(help="How ids become slots (docs/alignment.md).")]
 IdCase = Annotated[Literal["keep", "fold"], typer.Option(help="fold: ids that differ in case alone are the same.")]
@@ -39,11 +39,11 @@ def create(
 ) -> None:
     """Make a real federation, run by its owner: the owner's keys, and an invitation for all others."""
     _check_extra()
-    from dvfl.cli.preset_settings import settings_for
-    from dvfl.federation.custody import create
-    from dvfl.federation.founding import placed
-    from dvfl.federation.papers import shown
-    from dvfl.federation.settings import INVITATION, Alignment, OwnerData
+    from dvfl.federation.custody.admission import create
+    from dvfl.federation.custody.enrolment import shown
+    from dvfl.federation.custody.founding import placed
+    from dvfl.federation.party.settings import INVITATION, Alignment, OwnerData
+    from dvfl.orders.preset_settings import settings_for
 
     training, head = settings_for(preset, seed, None if labels is None else (labels, id, label_column))
     data = OwnerData(id=id, label=label_column)
@@ -85,10 +85,10 @@ def join(
     if admission is not None:
         _take(folder, admission)
         return
-    from dvfl.federation.founding import placed
-    from dvfl.federation.joining import join_as_guest, join_as_host
-    from dvfl.federation.papers import read_invitation, shown
-    from dvfl.federation.settings import REQUEST, BrokerEntry, GuestData
+    from dvfl.federation.custody.enrolment import read_invitation, shown
+    from dvfl.federation.custody.founding import placed
+    from dvfl.federation.custody.joining import join_as_guest, join_as_host
+    from dvfl.federation.party.settings import REQUEST, BrokerEntry, GuestData
 
     for option, value in (("--as", role), ("--name", name), ("--invitation", invitation)):
         if value is None:
@@ -125,8 +125,8 @@ def admit(
 ) -> None:
     """Admit a guest or host, run by the owner: checks its request, issues its certificates, writes the answer."""
     _check_extra()
-    from dvfl.federation.custody import admit, check_request
-    from dvfl.federation.papers import read_request, shown
+    from dvfl.federation.custody.admission import admit, check_request
+    from dvfl.federation.custody.enrolment import read_request, shown
 
     request = read_request(path)
     check_request(folder, request, replacing=replace)
@@ -152,7 +152,7 @@ def remove(
 ) -> None:
     """Take a party out of a real federation, run by the owner: hosts that take the new file cut it off."""
     _check_extra()
-    from dvfl.federation.custody import remove
+    from dvfl.federation.custody.admission import remove
 
     changed = remove(folder, party, _widths(folder))
     typer.echo(f"{party} is taken out. It is cut off at each host that takes {changed.file}.")
@@ -162,8 +162,8 @@ def remove(
 
 
 def _take(folder: Path, path: Path) -> None:
-    from dvfl.federation.joining import take
-    from dvfl.federation.settings import role_of
+    from dvfl.federation.custody.joining import take
+    from dvfl.federation.party.settings import role_of
 
     federation = take(folder, path, now=datetime.now(UTC)).federation
     typer.echo(f"{folder}: version {federation.version} of the federation {federation.name}, {federation.hash[:16]}.")
@@ -181,14 +181,14 @@ def _tell_others(changed: "Changed") -> None:
 
 
 def _widths(folder: Path) -> "Widths":
-    from dvfl.cli.preset_settings import widths_of
-    from dvfl.federation.custody import owned
+    from dvfl.federation.custody.admission import owned
+    from dvfl.orders.preset_settings import widths_of
 
     federation, owner = owned(folder)
     return widths_of(owner.about.get("preset", ""), federation.training.rule)
 
 
 def _check_extra() -> None:
-    from dvfl.cli.extras import needed
+    from dvfl.orders.extras import needed
 
     needed("federation", "nats", "cryptography", "nacl")

@@ -19,13 +19,13 @@ def doctor(
 
     Ends with status 0 where all is well, and with 2 where something is to be mended.
     """
-    from dvfl.cli.extras import needed
+    from dvfl.orders.extras import needed
 
     needed("federation", "nats", "cryptography", "nacl")
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; that of a party is right")
-    from dvfl.federation.doctor import examine
-    from dvfl.privacy.party_promise import party_promise
+    from dvfl.audit.party.party_promise import party_promise
+    from dvfl.federation.local.doctor import examine
 
     ill = 0
     for finding in examine(folder, now=datetime.now(UTC)):

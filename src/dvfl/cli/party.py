@@ -11,29 +11,29 @@ _Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 def guest(folder: _Folder, debug: _Debug = False) -> None:
     """Run a guest: it trains on its own table and pushes encodings to the hosts. SIGTERM: save and leave."""
-    from dvfl.federation.processes import run_guest
+    from dvfl.federation.local.entrypoints import run_guest
 
     run_guest(checked(folder))
 
 
 def host(folder: _Folder, debug: _Debug = False) -> None:
     """Run a host and its broker: it aggregates what guests push. SIGTERM: save and leave."""
-    from dvfl.federation.processes import run_host
+    from dvfl.federation.local.entrypoints import run_host
 
     run_host(checked(folder))
 
 
 def owner(folder: _Folder, debug: _Debug = False) -> None:
     """Run the owner: it tells the plan, collects encodings, trains on its labels. SIGTERM: save and leave."""
-    from dvfl.federation.processes import run_owner
+    from dvfl.federation.local.entrypoints import run_owner
 
     run_owner(checked(folder))
 
 
 def checked(folder: Path) -> Path:
     """The folder, where it is there and what real parties need is installed."""
-    from dvfl.cli.extras import needed
     from dvfl.errors import UserError
+    from dvfl.orders.extras import needed
 
     needed("federation", "nats", "cryptography", "nacl")
     if not folder.is_dir():

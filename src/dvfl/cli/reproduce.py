@@ -9,7 +9,7 @@ import typer
 from dvfl.errors import UserError
 
 if TYPE_CHECKING:
-    from dvfl.experiments.workers import Workers
+    from dvfl.reproduce.workers import Workers
 
 EXAMPLE = """Example: dvfl reproduce table1 --preset paper --rows 10000 --seeds 2 --out results/small
 
@@ -46,11 +46,11 @@ def reproduce(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Run an experiment of the paper and write NAME.json, NAME.md, NAME.svg and report.html."""
-    from dvfl.cli.block_progress import BlockLines
-    from dvfl.cli.interrupts import Interrupted, Interrupts
-    from dvfl.experiments.paper import chosen
-    from dvfl.experiments.reproduce import REPORT, Order
-    from dvfl.experiments.reproduce import reproduce as carry_out
+    from dvfl.cli.show.block_progress import BlockLines
+    from dvfl.orders.interrupts import Interrupted, Interrupts
+    from dvfl.reproduce.paper import chosen
+    from dvfl.reproduce.reproduce import REPORT, Order
+    from dvfl.reproduce.reproduce import reproduce as carry_out
     from dvfl.strategies.presets import check_preset
 
     chosen(name)
@@ -71,16 +71,16 @@ def reproduce(
 
 
 def _workers(count: int, ray: str | None, device: str) -> "AbstractContextManager[Workers]":
-    from dvfl.cli.extras import needed
-    from dvfl.cli.options import chosen_device
-    from dvfl.experiments.worker_pool import WorkerPool
-    from dvfl.experiments.workers import ThisProcess
+    from dvfl.orders.extras import needed
+    from dvfl.orders.options import chosen_device
+    from dvfl.reproduce.worker_pool import WorkerPool
+    from dvfl.reproduce.workers import ThisProcess
 
     if ray is not None:
         if count > 1:
             raise UserError("--workers does not go with --ray: the cluster's own resources say how many")
         needed("ray", "ray")
-        from dvfl.experiments.ray_cluster import ray_workers
+        from dvfl.reproduce.ray_cluster import ray_workers
 
         return ray_workers(ray, device)
     here = chosen_device(device)

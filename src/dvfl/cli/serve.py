@@ -31,14 +31,14 @@ def serve(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Answer predictions over HTTP (POST /v1/predict) and show the federation as a page (docs/serving.md)."""
-    from dvfl.cli.extras import needed
     from dvfl.cli.party import checked
-    from dvfl.cli.serving import TOKENS, make_token, run_server
+    from dvfl.orders.extras import needed
+    from dvfl.orders.serving import TOKENS, make_token, run_server
 
     needed("serve", "fastapi", "uvicorn", "prometheus_client")
     checked(folder)
     if new_token is not None:
-        from dvfl.federation.settings import check_owner
+        from dvfl.federation.party.settings import check_owner
 
         check_owner(folder)
         make_token(token_file or folder / TOKENS, new_token)

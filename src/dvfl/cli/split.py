@@ -28,7 +28,7 @@ def split(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Make practice data: guest-1.parquet .., labels.parquet, some rows at all guests and each other at one."""
-    from dvfl.data import practice
+    from dvfl.data.tables import practice
     from dvfl.errors import UserError
 
     shares = practice.Shares(overlap, labelled, seed)

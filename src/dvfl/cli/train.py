@@ -153,8 +153,8 @@ def train(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Train a simulated federation and write a run folder: result.json, history.json, models/ and report.html."""
-    from dvfl.cli.options import Given
-    from dvfl.cli.running import run
+    from dvfl.orders.options import Given
+    from dvfl.orders.running import run
 
     data = {
         "dataset": dataset,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dvfl.errors import UserError, nearest
-from dvfl.parties.outages import Outage, Outages
+from dvfl.parties.faults.outages import Outage, Outages
 
 COLUMNS = ("party", "down", "up")
 LATEST = 10**12  # more rounds than any training has

@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
-from dvfl.data.vertical import VerticalData
-from dvfl.parties.modules import ModuleNet
-from dvfl.privacy.bounded import settled_within
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.stack import Encoder
+from dvfl.data.split.vertical import VerticalData
+from dvfl.parties.networks.modules import ModuleNet
+from dvfl.settings.training import Settings
+from dvfl.simulation.stack import Encoder
+from dvfl.strategies.bounded_noise import settled_within
 
 _WHOLE = ("hosts", "guest_epochs", "host_epochs", "owner_epochs", "batch", "period", "w_g", "partial")
 _REAL = ("temperature", "adversary", "guest_dropout", "host_dropout", "clip", "noise")

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from dvfl.callbacks import Callback, Values, advance, followed
-from dvfl.data.columns import ColumnEncoder
-from dvfl.data.overlap import union
-from dvfl.data.vertical import GuestTable, VerticalData
+from dvfl.data.split.vertical import GuestTable, VerticalData
+from dvfl.data.tables.columns import ColumnEncoder
+from dvfl.data.tables.overlap import union
 from dvfl.estimators.chosen_settings import chosen_settings
 from dvfl.estimators.fitted_stack import history, network_guests, packed, precise, unpacked, user_encoders
 from dvfl.estimators.given import as_value_errors, device_of, one_dimensional, plain, seed_of
@@ -37,13 +37,13 @@ from dvfl.estimators.guest_columns import (
     numbers,
 )
 from dvfl.estimators.joined_rows import by_position, in_order, join, row_names, spread
-from dvfl.parties.objectives import ObjectiveName
-from dvfl.parties.release import Unnumbered
-from dvfl.privacy.accounting import DELTA, release_epsilon
-from dvfl.strategies import storage
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.simulation import Simulation
-from dvfl.strategies.stack import Encoder
+from dvfl.parties.objectives.objective import ObjectiveName
+from dvfl.release.accounting import DELTA, release_epsilon
+from dvfl.release.release import Unnumbered
+from dvfl.simulation import storage
+from dvfl.simulation.simulation import Simulation
+from dvfl.simulation.stack import Encoder
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 
 class _Federation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

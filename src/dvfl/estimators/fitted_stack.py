@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dvfl.parties.flattening import Flattening
 from dvfl.parties.guest import FittedGuest, Guest
 from dvfl.parties.host import Host
-from dvfl.parties.modules import ModuleNet
+from dvfl.parties.networks.modules import ModuleNet
 from dvfl.parties.owner import Owner
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.stack import Encoder, Stack
+from dvfl.release.flattening import Flattening
+from dvfl.simulation.stack import Encoder, Stack
+from dvfl.strategies.decoupled.dvfl import Dvfl
 
 _Party = TypeVar("_Party")
 

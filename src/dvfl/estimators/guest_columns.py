@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from dvfl.data.columns import ColumnEncoder
-from dvfl.data.splits import check_guests
+from dvfl.data.split.splits import check_guests
+from dvfl.data.tables.columns import ColumnEncoder
 from dvfl.errors import UserError
 
 Guests = int | Sequence[Sequence[int | str]] | None

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from dvfl.data.overlap import Overlap, arranged, overlap, places, union
-from dvfl.data.vertical import ABSENT
+from dvfl.data.split.vertical import ABSENT
+from dvfl.data.tables.overlap import Overlap, arranged, overlap, places, union
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dvfl.parties.learner import Learner
+from dvfl.parties.numerics.learner import Learner
 
 
 class Split(NamedTuple):

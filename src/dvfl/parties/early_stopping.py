@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dvfl.parties.learner import Learner
+from dvfl.parties.numerics.learner import Learner
 
 
 class EarlyStopping:

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl.parties.learner import Learner, Rate, Rule
-from dvfl.parties.objectives import Objective
+from dvfl.parties.numerics.learner import Learner, Rate, Rule
+from dvfl.parties.objectives.objective import Objective
 
 
 class Guest:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.absence import Absence
-from dvfl.parties.learner import Learner, Rate, Rule
-from dvfl.parties.objectives import Objective
+from dvfl.parties.numerics.learner import Learner, Rate, Rule
+from dvfl.parties.objectives.objective import Objective
 
 HostModel = Literal["autoencoder", "concatenate"]
 

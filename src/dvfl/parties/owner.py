@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from dvfl.parties.absence import Absence
-from dvfl.parties.learner import Learner, Rate, Rule
-from dvfl.parties.objectives import Supervision
+from dvfl.parties.numerics.learner import Learner, Rate, Rule
+from dvfl.parties.objectives.objective import Supervision
 
 
 class Owner:

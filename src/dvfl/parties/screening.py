@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dvfl.parties.cross_prediction import CLIP, Joint, fit_joint, standardised_rows
-from dvfl.parties.randomness import numpy_generator
+from dvfl.parties.numerics.randomness import numpy_generator
 
 ALARMS = 1 / 200  # of batches in which nothing is wrong, for all guests together
 _ALARMS_KEPT = 1 / 300  # of those that thresholds are made from: new rows go beyond the extremes of a few thousand

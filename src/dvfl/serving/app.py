@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from dvfl import __version__
-from dvfl.federation.predictions import NotReady, Prediction, Predictor
+from dvfl.federation.protocol.predictions import NotReady, Prediction, Predictor
 from dvfl.serving import schemas
 from dvfl.serving.guarding import PREDICT, Guard, Rules
 from dvfl.serving.metrics import CONTENT, Metrics, kind

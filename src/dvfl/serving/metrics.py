@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from dvfl.federation.predictions import Prediction
+from dvfl.federation.protocol.predictions import Prediction
 from dvfl.serving.watching import Watcher, parties
 
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictStr
 
-from dvfl.federation.predictions import Prediction
+from dvfl.federation.protocol.predictions import Prediction
 
 IDS, ID_CHARACTERS = 10_000, 256
 SHORTEST_S, DEADLINE_S, LONGEST_S = 0.05, 2.0, 60.0

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from dvfl.errors import UserError
-from dvfl.federation.predictions import Predictor
+from dvfl.federation.protocol.predictions import Predictor
 from dvfl.serving.app import create_app
 from dvfl.serving.guarding import Rules
 from dvfl.serving.listening import Listen, Tls

@@ -8,19 +8,19 @@ from typing import Any
 import torch
 
 from dvfl.errors import UserError, nearest
-from dvfl.parties.faults import NO_FAULTS
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.endtoend import EndToEnd
+from dvfl.parties.faults.fault_set import NO_FAULTS
+from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
+from dvfl.simulation.replica_data import GivenData
+from dvfl.simulation.simulation import Simulation
+from dvfl.simulation.stack_faults import PerReplica
+from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.fedonce import FedOnce
-from dvfl.strategies.fedvs import FedVS
+from dvfl.strategies.fedvs.fedvs import FedVS
 from dvfl.strategies.presets import VARIANTS
-from dvfl.strategies.replica_data import GivenData
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
-from dvfl.strategies.simulation import Simulation
-from dvfl.strategies.splitnn import SplitNN
-from dvfl.strategies.trouble import PerReplica
-from dvfl.strategies.vafl import Vafl
-from dvfl.strategies.vfb2 import Vfb2
+from dvfl.strategies.split.split_training import EndToEnd
+from dvfl.strategies.split.splitnn import SplitNN
+from dvfl.strategies.split.vafl import Vafl
+from dvfl.strategies.split.vfb2 import Vfb2
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dvfl.errors import UserError
-from dvfl.parties.chains import Chains
-from dvfl.parties.faults import NO_FAULTS, Faults
-from dvfl.strategies.dvfl import Dvfl
-from dvfl.strategies.replica_data import GivenData, with_common_labels
-from dvfl.strategies.settings import Settings
-from dvfl.strategies.simulation import Flow
-from dvfl.strategies.supervision import OwnerPhase
-from dvfl.strategies.trouble import PerReplica, cannot_progress, chains
+from dvfl.parties.faults.chains import Chains
+from dvfl.parties.faults.fault_set import NO_FAULTS, Faults
+from dvfl.settings.training import Settings
+from dvfl.simulation.replica_data import GivenData, with_common_labels
+from dvfl.simulation.simulation import Flow
+from dvfl.simulation.stack_faults import PerReplica, cannot_progress, chains
+from dvfl.strategies.decoupled.dvfl import Dvfl
+from dvfl.strategies.decoupled.owner_phase import OwnerPhase
 
 
 class FedOnce(Dvfl):

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dvfl.data.vertical import VerticalData
+from dvfl.data.split.vertical import VerticalData
 from dvfl.errors import UserError, nearest
-from dvfl.parties.learner import Adam, Rule, Sgd
-from dvfl.parties.objectives import ObjectiveName
-from dvfl.parties.sizes import sizes
-from dvfl.strategies.settings import AnySettings, FedVSSettings, Settings, SplitSettings
+from dvfl.parties.networks.sizes import sizes
+from dvfl.parties.numerics.learner import Adam, Rule, Sgd
+from dvfl.parties.objectives.objective import ObjectiveName
+from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
 
 # Learning rates of guest (Adam), host (Adam) and owner (SGD, momentum 0.5): the paper's table for its tabular sets.
 _PAPER_RATES = {

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
+from dvfl.audit.recordings.cases import Case
+from dvfl.audit.recordings.recorder import recorded
+from dvfl.audit.recordings.recording import Recording
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData, fewer_rows
+from dvfl.data.split.vertical import VerticalData, fewer_rows
 from dvfl.errors import UserError
-from dvfl.parties.learner import Adam
-from dvfl.privacy.cases import Case
-from dvfl.privacy.recorder import recorded
-from dvfl.privacy.recording import Recording
+from dvfl.parties.numerics.learner import Adam
+from dvfl.settings.training import Settings, SplitSettings
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import Settings, SplitSettings
 
 CPU, SEEDS, RULE = torch.device("cpu"), (0, 1), Adam(5e-3)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from dvfl.audit.attacks import backdoor
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.cases import Case
 from dvfl.data import load
-from dvfl.data.vertical import VerticalData
-from dvfl.privacy.attacks import backdoor
-from dvfl.privacy.cases import Case
-from dvfl.privacy.readers import SMALL
+from dvfl.data.split.vertical import VerticalData
+from dvfl.settings.training import AnySettings, Settings
 from dvfl.strategies.presets import preset
-from dvfl.strategies.settings import AnySettings, Settings
 
 
 @pytest.fixture(scope="module")

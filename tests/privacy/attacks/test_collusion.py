@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from made_up import linear, made_up, noise
 
-from dvfl.privacy.attacks import collusion
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks import collusion
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.recording import Recording
 
 EFFORT = replace(SMALL, known=(100,))
 

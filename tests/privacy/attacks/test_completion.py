@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dvfl.privacy.attacks.completion import measure, measure_active, variations
-from dvfl.privacy.cases import Case
-from dvfl.privacy.label_reader import LEARNED, SPREAD
-from dvfl.privacy.measured import Measured
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recorder import recorded
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks.completion import measure, measure_active, variations
+from dvfl.audit.readers.label_reader import LEARNED, SPREAD
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.cases import Case
+from dvfl.audit.recordings.measured import Measured
+from dvfl.audit.recordings.recorder import recorded
+from dvfl.audit.recordings.recording import Recording
 
 WAYS = (LEARNED, SPREAD)
 

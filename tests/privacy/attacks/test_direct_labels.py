@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import torch
 
-from dvfl.privacy.attacks.direct_labels import measure
-from dvfl.privacy.label_reader import LEARNED, SPREAD
-from dvfl.privacy.measured import Measured
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks.direct_labels import measure
+from dvfl.audit.readers.label_reader import LEARNED, SPREAD
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.measured import Measured
+from dvfl.audit.recordings.recording import Recording
 
 
 def test_gradients_and_ten_labels_of_each_class_tell_nearly_all_others(credit_seen: Recording) -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dvfl.privacy.attacks.gradient_labels import measure
-from dvfl.privacy.cases import Case
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recorder import recorded
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks.gradient_labels import measure
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.cases import Case
+from dvfl.audit.recordings.recorder import recorded
+from dvfl.audit.recordings.recording import Recording
 
 
 def found(seen: Recording) -> dict[tuple[str, int], float]:

@@ -6,10 +6,10 @@ import pytest
 import torch
 from made_up import linear, made_up, noise
 
-from dvfl.privacy.attacks import inversion
-from dvfl.privacy.measured import Measured
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks import inversion
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.measured import Measured
+from dvfl.audit.recordings.recording import Recording
 
 EFFORT = replace(SMALL, known=(200,), hidden=(64,), rates=(5e-3,), steps=400)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import torch
 from made_up import made_up
 
-from dvfl.privacy.attacks import membership
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks import membership
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.recording import Recording
 
 EFFORT = replace(SMALL, hidden=(32,), steps=200)
 

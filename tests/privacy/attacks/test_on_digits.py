@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from dvfl.audit.attacks import collusion, inversion, membership, predictions, probing
+from dvfl.audit.readers.label_reader import LEARNED, SPREAD
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.cases import Case, controls
+from dvfl.audit.recordings.recorder import recorded
+from dvfl.audit.recordings.recording import Recording
 from dvfl.data import load
-from dvfl.privacy.attacks import collusion, inversion, membership, predictions, probing
-from dvfl.privacy.cases import Case, controls
-from dvfl.privacy.label_reader import LEARNED, SPREAD
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recorder import recorded
-from dvfl.privacy.recording import Recording
 from dvfl.strategies.presets import tuned
 
 EFFORT = replace(SMALL, known=(20, 200), labels=(1, 10), steps=200)

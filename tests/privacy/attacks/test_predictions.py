@@ -6,9 +6,9 @@ import pytest
 import torch
 from made_up import made_up
 
-from dvfl.privacy.attacks import predictions
-from dvfl.privacy.readers import SMALL
-from dvfl.privacy.recording import Recording
+from dvfl.audit.attacks import predictions
+from dvfl.audit.readers.readers import SMALL
+from dvfl.audit.recordings.recording import Recording
 
 EFFORT = replace(SMALL, known=(10, 200), hidden=(32,), steps=200)
 

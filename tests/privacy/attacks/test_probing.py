@@ -6,9 +6,9 @@ import pytest
 import torch
 from made_up import linear, made_up, noise
 
-from dvfl.privacy.attacks import probing
-from dvfl.privacy.label_reader import LEARNED, SPREAD
-from dvfl.privacy.readers import SMALL
+from dvfl.audit.attacks import probing
+from dvfl.audit.readers.label_reader import LEARNED, SPREAD
+from dvfl.audit.readers.readers import SMALL
 
 EFFORT = replace(SMALL, labels=(1, 20), hidden=(32,), steps=200)
 

@@ -1,0 +1,4 @@
+"""Each guest's rows with the owner's by two-party private set intersection (`align = "star"`).
+
+Uses `align`. Start reading at `star`.
+"""

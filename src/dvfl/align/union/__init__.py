@@ -1,0 +1,4 @@
+"""The union of all parties' rows by commutative encryption on Curve25519, the default way.
+
+Uses `align`. Start reading at `union`.
+"""

@@ -1,0 +1,4 @@
+"""What leaks, measured: attacks on recordings, defences with their cost, and the report of both.
+
+Uses `strategies`, `federation` and what is below them. Start reading at `audit`.
+"""

@@ -1,0 +1,4 @@
+"""What parties of a trained federation saw of each other: made, kept, read; and what attacks found in it.
+
+Uses `strategies`. Start reading at `recording`.
+"""

@@ -1,0 +1,4 @@
+"""Data sets by name: embedded ones, the paper's, where their files come from and how they are checked.
+
+Uses `data.split`. Start reading at `datasets`.
+"""

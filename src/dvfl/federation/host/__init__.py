@@ -1,0 +1,4 @@
+"""A host: keeps what guests push, trains on it, answers the owner. Knows no guest and no owner but by their messages.
+
+Uses `protocol`, `transport`, `party`. Start reading at `host`.
+"""

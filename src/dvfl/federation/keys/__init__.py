@@ -1,0 +1,4 @@
+"""Keys, certificates, and messages that are sealed past the hosts.
+
+Uses `protocol`. Start reading at `credentials`.
+"""

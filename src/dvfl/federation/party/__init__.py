@@ -1,0 +1,4 @@
+"""What every party has: its files of settings, what it must not forget, its runtime and life cycle.
+
+Uses `protocol`, `keys` and `transport`. Start reading at `settings`.
+"""

@@ -1,0 +1,4 @@
+"""What parties say to each other: messages, their frame, the signed plan.
+
+Uses `parties` and `align`. Start reading at `messages`; `wire` frames and checks them.
+"""

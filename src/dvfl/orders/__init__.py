@@ -1,0 +1,4 @@
+"""From what a command was told to what it does: orders completed, checked and carried out.
+
+A command in `cli` parses, calls one of these, and prints. Uses every room below. Start reading at `options`.
+"""

@@ -1,0 +1,4 @@
+"""Stacked networks and how wide the paper makes them.
+
+Uses `numerics`. Start reading at `mlp`, then `sizes`.
+"""

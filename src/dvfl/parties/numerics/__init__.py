@@ -1,0 +1,4 @@
+"""What a step is made of: operations on stacks, CUDA kernels, learners with their optimisers, keyed random numbers.
+
+Uses no other room. Start reading at `learner`.
+"""

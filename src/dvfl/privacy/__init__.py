@@ -1,1 +1,0 @@
-"""What leaks: attacks as measurements, defences with their cost, and the report of both (docs/audit.md)."""

@@ -1,0 +1,4 @@
+"""What an experiment is and what comes of it: its declaration, its results file, its statistics.
+
+Uses no other room. Start reading at `experiment`.
+"""

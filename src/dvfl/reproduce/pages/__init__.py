@@ -1,0 +1,4 @@
+"""Results as people read them: tables, sentences, figures, pages.
+
+Uses `reproduce.outcome` and `reproduce.paper`. Start reading at `presentation`.
+"""

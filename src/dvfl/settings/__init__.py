@@ -1,0 +1,4 @@
+"""What a training can be told.
+
+Uses `parties`. Start reading at `training`.
+"""

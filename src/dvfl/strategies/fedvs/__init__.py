@@ -1,0 +1,4 @@
+"""FedVS: training through Lagrange-coded secret shares in a prime field.
+
+Uses `strategies.split` and `simulation`. Start reading at `fedvs`, then `code`.
+"""
