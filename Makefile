@@ -29,8 +29,9 @@ demo: setup
 test: setup
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
+	.venv/bin/lint-imports
 	.venv/bin/mypy
 	.venv/bin/pytest --numprocesses 2 --dist loadfile
 
 clean:
-	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis $(DEMO)
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis $(DEMO)

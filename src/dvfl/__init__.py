@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from dvfl.version import __version__
+
 if TYPE_CHECKING:
     from dvfl.estimators import DVFLClassifier, DVFLRegressor
 
-__version__ = "0.1.0"
 __all__ = ["DVFLClassifier", "DVFLRegressor", "__version__"]
 
 

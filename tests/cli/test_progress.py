@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dvfl.cli.show import progress
-from dvfl.cli.show.progress import Lines, Pace
+from dvfl.show import progress
+from dvfl.show.progress import Lines, Pace
 
 
 class Clock:

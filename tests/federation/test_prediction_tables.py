@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dvfl.cli.show.predict_table import summary
 from dvfl.errors import UserError
 from dvfl.federation.prediction.prediction_tables import check_out, framed, listed, read_list, write_frame
 from dvfl.federation.protocol.predictions import GuestPart, Prediction
+from dvfl.show.predict_table import summary
 
 GUESTS = {"clinic": GuestPart("fresh", 0.0), "lab": GuestPart("cached", 12.5)}
 ONE = Prediction(

@@ -18,6 +18,6 @@ def align(
     stop the owner for that, and start it again afterwards.
     """
     from dvfl.cli.party import checked
-    from dvfl.cli.show.align_table import run_and_show
+    from dvfl.show.align_table import run_and_show
 
     run_and_show(checked(folder))

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from dvfl import __version__
 from dvfl.cli import bench, chaos, custody, federation, party
 from dvfl.cli.align import EXAMPLE as ALIGN_EXAMPLE
 from dvfl.cli.align import align
@@ -28,7 +27,8 @@ from dvfl.cli.split import EXAMPLE as SPLIT_EXAMPLE
 from dvfl.cli.split import split
 from dvfl.cli.train import EXAMPLE, train
 from dvfl.errors import RunFailed, UserError
-from dvfl.orders.interrupts import Interrupted
+from dvfl.runs.interrupts import Interrupted
+from dvfl.version import __version__
 
 app = typer.Typer(
     add_completion=False,

@@ -42,7 +42,7 @@ def audit(
 ) -> None:
     """Attack what parties sent, with and without defences; write audit.json, audit.md, audit.html and plots."""
     from dvfl.orders.auditing import AuditOrder, carry_out
-    from dvfl.orders.interrupts import Interrupted, Interrupts
+    from dvfl.runs.interrupts import Interrupted, Interrupts
 
     order = AuditOrder(
         run, out, tuple(defences or ["all"]), tuple(known or ()), alone, small, device, data_dir, encoders

@@ -35,10 +35,10 @@ def chaos(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Kill, stop and cut off the parties of a practice federation while it trains, and see what it makes of it."""
-    from dvfl.cli.show.chaos_table import print_report
     from dvfl.errors import RunFailed, UserError
     from dvfl.files import write_json
     from dvfl.orders.extras import needed
+    from dvfl.show.chaos_table import print_report
 
     needed("federation", "nats", "cryptography", "nacl")
     from dvfl.lab.chaos.chaos_report import compared, read_score
@@ -63,7 +63,7 @@ def _run(folder: Path, wish: Any, again: bool) -> dict[str, Any]:
     import signal
 
     from dvfl.lab.chaos.chaos import run_chaos
-    from dvfl.orders.interrupts import Interrupted
+    from dvfl.runs.interrupts import Interrupted
 
     taken: list[int] = []
 

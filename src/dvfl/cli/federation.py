@@ -59,8 +59,8 @@ def up(
     debug: _Debug = False,
 ) -> None:
     """Run all parties here, each in its own process, until the owner's result is written."""
-    from dvfl.cli.show.federation_table import run_up
     from dvfl.orders.extras import needed
+    from dvfl.orders.federation_table import run_up
 
     needed("federation", "nats", "cryptography", "nacl")
     if page:
@@ -74,6 +74,6 @@ def status(
     debug: _Debug = False,
 ) -> None:
     """How the parties in a folder are doing, from what they last wrote there."""
-    from dvfl.cli.show.federation_table import show_status
+    from dvfl.orders.federation_table import show_status
 
     show_status(folder)

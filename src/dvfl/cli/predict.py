@@ -23,6 +23,6 @@ def predict(
     Ids that the owner has no slot for are counted and get no class; dvfl align gives slots to rows that came later.
     """
     from dvfl.cli.party import checked
-    from dvfl.cli.show.predict_table import run_and_show
+    from dvfl.show.predict_table import run_and_show
 
     run_and_show(checked(folder), ids, out, deadline, pad)

@@ -46,11 +46,11 @@ def reproduce(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Run an experiment of the paper and write NAME.json, NAME.md, NAME.svg and report.html."""
-    from dvfl.cli.show.block_progress import BlockLines
-    from dvfl.orders.interrupts import Interrupted, Interrupts
     from dvfl.reproduce.paper import chosen
     from dvfl.reproduce.reproduce import REPORT, Order
     from dvfl.reproduce.reproduce import reproduce as carry_out
+    from dvfl.runs.interrupts import Interrupted, Interrupts
+    from dvfl.show.block_progress import BlockLines
     from dvfl.strategies.presets import check_preset
 
     chosen(name)

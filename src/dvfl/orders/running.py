@@ -14,16 +14,16 @@ from dvfl.audit.recordings.cases import check_recordable
 from dvfl.audit.recordings.record_files import save_recording
 from dvfl.audit.recordings.recorder import Recorder
 from dvfl.callbacks import Callback, TensorBoard, advance, followed
-from dvfl.cli.show.progress import display
 from dvfl.data.split.vertical import Split
 from dvfl.errors import UserError
-from dvfl.orders.interrupts import Interrupted, Interrupts
 from dvfl.orders.options import Given, fresh, parse_faults, read_data, resumed, settle
 from dvfl.release.accounting import promise
 from dvfl.runs import run_folder
+from dvfl.runs.interrupts import Interrupted, Interrupts
 from dvfl.runs.report import size
 from dvfl.runs.run_folder import RunFolder
 from dvfl.settings.training import Settings
+from dvfl.show.progress import display
 from dvfl.simulation.checkpoint import restore, save
 from dvfl.simulation.simulation import Simulation
 from dvfl.strategies import strategy

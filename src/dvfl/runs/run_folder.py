@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dvfl import __version__
 from dvfl.data import ColumnEncoder, VerticalData
 from dvfl.errors import UserError
 from dvfl.files import write_json, write_text
 from dvfl.runs.report import report
 from dvfl.simulation.simulation import Simulation, megabytes_sent_per_guest
+from dvfl.version import __version__
 
 CONFIG, RESULT, HISTORY, REPORT = "config.json", "result.json", "history.json", "report.html"
 MODELS, CHECKPOINT = "models", "checkpoint.safetensors"

@@ -14,13 +14,13 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from dvfl import __version__
 from dvfl.federation.protocol.predictions import NotReady, Prediction, Predictor
 from dvfl.serving import schemas
 from dvfl.serving.guarding import PREDICT, Guard, Rules
 from dvfl.serving.metrics import CONTENT, Metrics, kind
 from dvfl.serving.page_files import page_files
 from dvfl.serving.watching import Watcher
+from dvfl.version import __version__
 
 _AT_ONCE = 32  # predictions that are made at the same time; further ones wait within their own deadlines
 _STREAMS = 64  # pages that are fed at the same time

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from dvfl import __version__
 from dvfl.errors import UserError
 from dvfl.files import replacing, sha256, write_json, writing
 from dvfl.parties.guest import FittedGuest, FitTransform
@@ -25,6 +24,7 @@ from dvfl.parties.networks.modules import Net
 from dvfl.parties.objectives.objective import Objective
 from dvfl.settings.training import Settings
 from dvfl.simulation.stack import Encoder, Shape, Stack
+from dvfl.version import __version__
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dvfl.federation.host.freshness import SAME, Vouched, asked_epoch
 from dvfl.federation.host.host import Frozen
+from dvfl.federation.protocol.prediction_limits import places
 from dvfl.federation.protocol.wire import BadMessage, Fresh
 from dvfl.federation.protocol.wire_types import ABSENT, CACHED, FRESH
 from dvfl.parties.memory.registers import Stamp
@@ -78,16 +79,6 @@ def keep(frozen: Frozen, fresh: Mapping[str, Fresh], now_ms: int) -> None:
     for guest, answer in fresh.items():
         stamp = Stamp(max(1, frozen.incarnations[guest]), asked_epoch(frozen.plan), now_ms // 1000)
         frozen.training.register(guest).write(answer.slots, answer.values, stamp)
-
-
-def places(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Where some numbers stand among slots, of which there is one at least; -1 for one that does not."""
-    if np.array_equal(slots, some):
-        return np.arange(len(slots))
-    order = slots.argsort()
-    found: NDArray[np.intp] = order[slots.searchsorted(some, sorter=order).clip(max=len(slots) - 1)]
-    found[slots[found] != some] = -1
-    return found
 
 
 def _ages(frozen: Frozen, guest: str, slots: NDArray[np.int32], now_ms: int) -> NDArray[np.float64]:

@@ -13,7 +13,6 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from dvfl import __version__
 from dvfl.align.ids import IdRules, normalised
 from dvfl.errors import UserError
 from dvfl.federation.custody.enrolment import shown
@@ -51,6 +50,7 @@ from dvfl.federation.tables.slots import find_slots
 from dvfl.federation.tables.table import survey_table
 from dvfl.federation.transport.accounts import Site
 from dvfl.federation.transport.broker import OLDEST, check_version, find_server
+from dvfl.version import __version__
 
 _SOON = timedelta(days=30)  # a certificate that ends within is to be renewed
 _LEAST_BYTES = 1 << 30  # free on the disk

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dvfl.federation.host.frozen_answers import places
 from dvfl.federation.owner.owner_folder import Model
+from dvfl.federation.protocol.prediction_limits import places
 from dvfl.federation.protocol.predictions import Freshness, GuestPart, Prediction
 from dvfl.federation.protocol.wire import Predict, Predicted
 from dvfl.federation.protocol.wire_types import ABSENT, CACHED, FRESH, SUSPECTED, BadMessage

@@ -3,8 +3,8 @@
 import sys
 import time
 
-from dvfl.cli.show.progress import span
 from dvfl.reproduce.blocks import Training
+from dvfl.show.progress import span
 from dvfl.simulation.simulation import Simulation
 
 _LINE_EVERY = 15.0  # seconds

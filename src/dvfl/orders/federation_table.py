@@ -14,8 +14,8 @@ from rich.table import Table
 from dvfl.errors import RunFailed, UserError
 from dvfl.federation.local.supervisor import Supervisor
 from dvfl.federation.party.lifecycle import STATUS
-from dvfl.orders.interrupts import Interrupted, Interrupts
 from dvfl.orders.page_process import PageProcess
+from dvfl.runs.interrupts import Interrupted, Interrupts
 
 _LOOK_S = 0.5
 _LINE_S = 30.0  # between two lines where there is no terminal
