@@ -17,6 +17,7 @@ from dvfl.cli import main
 from dvfl.settings.training import Settings
 from dvfl.simulation import storage
 from dvfl.strategies import STRATEGIES
+from dvfl.strategies.presets import decoupled
 
 SCHEMA = {
     "strategy", "dataset", "preset", "hosts", "faults", "device", "seeds", "accuracy", "accuracy_mean",
@@ -63,7 +64,8 @@ def test_result_json_of_every_strategy_has_the_promised_fields(name: str) -> Non
     assert main(["train", "--quiet", "--strategy", name, *few, "--seeds", "2", "--faults", faults, "--out", "r"]) == 0
     r = result("r")
     assert set(r) == SCHEMA | ({"requests_repeated"} if name in ("splitnn-wait", "fedonce") else set())
-    assert (r["strategy"], r["hosts"], r["faults"], r["status"]) == (name, 4 if name == "dvfl" else 1, [faults], "ok")
+    hosts = {"dvfl-hostless": 0}.get(name, 4 if decoupled(name) else 1)
+    assert (r["strategy"], r["hosts"], r["faults"], r["status"]) == (name, hosts, [faults], "ok")
     accuracy = r["accuracy"]
     assert isinstance(accuracy, list) and len(accuracy) == 2 and all(0 <= a <= 100 for a in accuracy)
     assert r["accuracy_mean"] == pytest.approx(np.mean(accuracy))
@@ -73,6 +75,13 @@ def test_result_json_of_every_strategy_has_the_promised_fields(name: str) -> Non
     assert isinstance(sent, float) and sent > 0
     files = {"config.json", "result.json", "history.json", "models", "report.html"}
     assert {path.name for path in Path("r").iterdir()} == files
+
+
+def test_what_makes_a_variant_cannot_be_set(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["train", "--strategy", "dvfl-hostless", "--hosts", "2", "--out", "r"])
+    told = capsys.readouterr().err
+    assert status == 2 and not Path("r").exists()
+    assert told == "dvfl: --hosts is 0 in --strategy dvfl-hostless; --strategy dvfl takes others\n"
 
 
 def test_waiting_in_vain_is_a_result_without_numbers(outages: Path, capsys: pytest.CaptureFixture[str]) -> None:

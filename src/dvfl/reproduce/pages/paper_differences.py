@@ -14,7 +14,7 @@ REASONS = {
     "splitnn-zeros": _AS_IN_PAPER,
     "splitnn-buffer": "What stands in is the guest's last batch, so its rows are not the labels'. The host's learning"
     " rate is not the cause: on held-out rows the best of eight has 87.2 % at connection 0.1. A host that keeps the"
-    " last encoding of every row instead reaches {rows} (gaps.md).",
+    " last encoding of every row instead reaches 98.0 and 97.7 at R_u 0.1 (gaps.md).",
     "fedonce-zeros": "The paper does not say how it trains FedOnce; our guests are DVFL's guests and its host is DVFL's"
     " owner, learning rates included.",
     "vafl": "The paper does not say how it trains VAFL; the rule was chosen by eight trials on held-out rows.",
