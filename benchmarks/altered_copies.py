@@ -21,7 +21,7 @@ from dvfl.settings.training import Settings
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 
-# Constants of dvfl.parties.objectives.objective.warps, or settings.
+# Constants of dvfl.parties.objectives.warps, or settings.
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"_TURNED": 0.0},

@@ -40,7 +40,7 @@ class Shape:
 
     columns: tuple[int, ...]  # of each guest
     unit: tuple[bool, ...]  # whether each guest's values lie in [0, 1]
-    rule: str  # of dvfl.parties.party_networks.sizes
+    rule: str  # of dvfl.parties.networks.sizes
     classes: int  # 0 for a regression
 
     @property

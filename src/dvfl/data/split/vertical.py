@@ -72,7 +72,7 @@ class VerticalData:
     y_train: NDArray[np.int64] | NDArray[np.float32]  # class indices, or targets of a regression
     y_test: NDArray[np.int64] | NDArray[np.float32]
     classes: tuple[str, ...] | None  # None for regression
-    sizes: str = "table"  # the paper's sizing rule for this data set (dvfl.parties.party_networks.sizes)
+    sizes: str = "table"  # the paper's sizing rule for this data set (dvfl.parties.networks.sizes)
     note: str = ""  # what a reader of results must know of this data set
     split: Split | None = None  # None where there are no test rows, or somebody else chose them
     labelled: NDArray[np.int64] | None = None

@@ -39,7 +39,7 @@ class Plan:
     seed: int
     guests: tuple[PlannedGuest, ...]
     hosts: tuple[str, ...]
-    rule: str  # of dvfl.parties.party_networks.sizes
+    rule: str  # of dvfl.parties.networks.sizes
     w_g: int | None
     w_h: int | None
     guest_hidden: int | None  # width of each guest's hidden layer; None: the rule's
