@@ -218,8 +218,8 @@ def test_a_broker_that_died_is_seen_and_can_be_started_again(own_federation: "Br
 HOST_PROCESS = """
 import sys, time
 from pathlib import Path
-from dvfl.federation.accounts import Site
-from dvfl.federation.broker import Broker, find_server
+from dvfl.federation.transport.accounts import Site
+from dvfl.federation.transport.broker import Broker, find_server
 
 site = Site("practice", "host-1", ("guest-1", "guest-2"), "owner", Path(sys.argv[1]), sys.argv[2])
 Broker(site, find_server(None)).start()

@@ -31,7 +31,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 @contextlib.asynccontextmanager
 async def at_work(federation: "Brokered", tmp_path: Path) -> AsyncIterator[HostService]:
     """The host as its process has it."""
-    site, key = federation.transport.broker.site, Ed25519PrivateKey.generate().public_key()
+    site, key = federation.broker.site, Ed25519PrivateKey.generate().public_key()
     party = HostParty("host-1", DiskStorage(tmp_path / "state"), key, federation="f" * 64, now_ms=0, log=print)
     connection = Connection(site.folder, site.host, site.federation, site.url.removeprefix("tls://"))
     service, stop = HostService(party, list(site.guests), NatsHostLine(connection, 1 << 20), Here()), asyncio.Event()
@@ -44,7 +44,7 @@ async def at_work(federation: "Brokered", tmp_path: Path) -> AsyncIterator[HostS
 
 
 def change(federation: "Brokered", service: HostService, guests: tuple[str, ...]) -> None:
-    federation.transport.broker.reload(replace(federation.transport.broker.site, guests=guests))
+    federation.broker.reload(replace(federation.broker.site, guests=guests))
     service.change_guests(list(guests))
 
 

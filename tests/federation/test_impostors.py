@@ -36,7 +36,7 @@ def run(attempt: Coroutine[Any, Any, None]) -> None:
 def logged(federation: "Brokered", before: int, words: str) -> bool:
     """Whether the broker writes these words into its log, after the first `before` bytes, within two seconds."""
     deadline = time.monotonic() + 2
-    while words.encode() not in federation.transport.broker.log.read_bytes()[before:]:
+    while words.encode() not in federation.broker.log.read_bytes()[before:]:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
@@ -51,7 +51,7 @@ def turned_away(federation: "Brokered", because: str, folder: Path, **options: A
             async with federation.connected("host-1", **client_options(folder, "host-1", "practice") | options):
                 pass
 
-    before = federation.transport.broker.log.stat().st_size
+    before = federation.broker.log.stat().st_size
     run(attempt())
     assert logged(federation, before, because)
 
@@ -120,7 +120,7 @@ def pretend(federation: "Brokered", folder: Path, usage: Usage, complaint: str) 
     host = federation.folder("host-1")
     certificate_path(host, "server").write_bytes(certificate_path(folder, usage).read_bytes())
     key_path(host, "server").write_bytes(key_path(folder, usage).read_bytes())
-    federation.transport.broker.start()
+    federation.broker.start()
 
     async def attempt() -> None:
         with pytest.raises(ssl.SSLCertVerificationError, match=complaint):

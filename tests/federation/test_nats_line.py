@@ -19,7 +19,7 @@ def with_line(
     """Tells a story on a broker of its own, on the host's connection."""
 
     async def told() -> None:
-        site = federation.transport.broker.site
+        site = federation.broker.site
         connection = Connection(site.folder, site.host, site.federation, site.url.removeprefix("tls://"))
         keeping = asyncio.create_task(connection.keep())
         try:
@@ -30,11 +30,11 @@ def with_line(
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
-    federation.transport.broker.start()
+    federation.broker.start()
     try:
         asyncio.run(told())
     finally:
-        federation.transport.broker.stop()
+        federation.broker.stop()
 
 
 async def opened(line: NatsHostLine) -> str:

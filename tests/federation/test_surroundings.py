@@ -14,7 +14,7 @@ from dvfl.federation.party.runtime import AwakeClock, Here, awaited
 STOP_S = 1.2
 WAITING = """
 import asyncio
-from dvfl.federation.surroundings import Here, awaited
+from dvfl.federation.party.runtime import Here, awaited
 
 class Party:
     longest_wait_s = 0.0
