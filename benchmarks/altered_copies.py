@@ -16,7 +16,7 @@ from typing import Any
 from tune import held_out
 
 from dvfl.data.split.vertical import fewer_rows
-from dvfl.parties.objectives.objective import warps
+from dvfl.parties.objectives import warps
 from dvfl.settings.training import Settings
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset

@@ -23,7 +23,7 @@ from dvfl.federation.guest.alignment_desk import Desk
 from dvfl.federation.keys.authority import make_authority
 from dvfl.federation.keys.credentials import write_credentials
 from dvfl.federation.keys.sealing import Identity, identity
-from dvfl.federation.owner.owner import alignment_service
+from dvfl.federation.owner import alignment_service
 from dvfl.federation.owner.alignment_service import AlignmentService, Silent
 from dvfl.federation.party.runtime import Here
 from dvfl.federation.party.tasks import end

@@ -12,9 +12,9 @@ from subject import Size
 from virtual_loop import simulate
 from world import World
 
-from dvfl.federation.guest.guest import guest_service, guest_training
-from dvfl.federation.host.host import host_answers, host_service, host_training
-from dvfl.federation.owner.owner import owner_service
+from dvfl.federation.guest import guest_service, guest_training
+from dvfl.federation.host import host_answers, host_service, host_training
+from dvfl.federation.owner import owner_service
 
 _LARGE_EVERY = 200  # of so many worlds one is as large as a default one, and at the parties' own pace
 _SMALL = Size(rows=12, test_rows=6, batch=6, guest_epochs=2, host_epochs=2, owner_epochs=4)
