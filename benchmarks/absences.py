@@ -19,7 +19,7 @@ from dvfl.data.split.vertical import completed, fewer_rows, intersection, with_a
 from dvfl.parties.numerics.randomness import numpy_generator
 from dvfl.settings.training import Settings
 from dvfl.strategies.decoupled.dvfl import Dvfl
-from dvfl.strategies.presets import tuned
+from dvfl.strategies.tuned_preset import tuned
 
 DROPOUTS = {"autoencoder": (0.0, 0.1, 0.2, 0.3), "concatenate": (0.0, 0.1, 0.2, 0.3, 0.4)}
 

@@ -23,7 +23,7 @@ from dvfl.parties.guest import Guest
 from dvfl.parties.numerics.randomness import numpy_generator
 from dvfl.settings.training import Settings
 from dvfl.strategies.decoupled.dvfl import Dvfl
-from dvfl.strategies.presets import tuned
+from dvfl.strategies.tuned_preset import tuned
 
 OWN, HELD, ROUNDS = 2048, 5000, 300
 

@@ -29,7 +29,7 @@ from dvfl.parties.numerics.randomness import torch_generator
 from dvfl.parties.objectives.objective import Reconstruction
 from dvfl.parties.party_networks import guest_objective, host_objective, owner_supervision
 from dvfl.strategies.plain_loops import PlainCoder, PlainOwner
-from dvfl.strategies.presets import tuned
+from dvfl.strategies.tuned_preset import tuned
 
 GUESTS, HOSTS = 4, 2
 

@@ -21,7 +21,7 @@ from dvfl.data import load
 from dvfl.data.split.vertical import VerticalData, fewer_rows
 from dvfl.files import write_json, write_text
 from dvfl.settings.training import AnySettings, Settings
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import for_absence, preset
 from dvfl.strategies.split.split_training import EndToEnd
@@ -130,7 +130,7 @@ def main() -> None:
     seeds, start = range(given.seeds), time.perf_counter()
     cells: dict[str, Scores] = {}
     for name, (method, settings) in variants(data).items():
-        training = strategy(method)(data, settings, seeds, device=given.device)
+        training = STRATEGIES.find(method)(data, settings, seeds, device=given.device)
         assert isinstance(training, Dvfl | EndToEnd)
         training.run()
         cells[name] = scores(training)

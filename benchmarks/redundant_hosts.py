@@ -37,7 +37,7 @@ from dvfl.settings.training import Settings
 from dvfl.simulation.stack import Stack
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.decoupled.owner_phase import OwnerPhase
-from dvfl.strategies.presets import paper
+from dvfl.strategies.paper_preset import paper
 
 HOSTS = 4
 CONDITIONS = ("no faults", "connection:0.6:1", "connection:0.6:0.5", "connection:0.6:0.1", "misaligned")

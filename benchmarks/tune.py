@@ -36,7 +36,7 @@ from dvfl.parties.host import Host
 from dvfl.parties.numerics.learner import Learner
 from dvfl.parties.numerics.randomness import numpy_generator
 from dvfl.settings.training import AnySettings, SplitSettings
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 
@@ -99,7 +99,7 @@ def run(trials: list[dict[str, Any]], settings: list[AnySettings], data: Vertica
     seeds = list(range(first["seeds"]))
     each = len(conditions) * len(seeds)
     given = [limited(data, first, seed) for seed in seeds]
-    make = functools.partial(strategy(first.get("strategy", "dvfl")), device=device)
+    make = functools.partial(STRATEGIES.find(first.get("strategy", "dvfl")), device=device)
     simulation = make(
         given * len(conditions) * len(trials),
         [one for one in settings for _ in range(each)],

@@ -19,7 +19,7 @@ from torch import Tensor
 from tune import before_owner, changed, encoders, held_out
 
 from dvfl.data.split.vertical import VerticalData, fewer_rows
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.presets import preset
 from dvfl.strategies.split.split_training import EndToEnd
@@ -37,7 +37,7 @@ def line(trial: dict[str, Any], data: VerticalData, device: str) -> dict[str, An
     name = trial["strategy"]
     settings = changed(preset("tuned", data, name), {**MANY[name], **trial.get("change", {})})
     start = time.perf_counter()
-    training = strategy(name)(data, settings, range(trial["seeds"]), device=device)
+    training = STRATEGIES.find(name)(data, settings, range(trial["seeds"]), device=device)
     assert isinstance(training, Dvfl | EndToEnd)
     if isinstance(training, Dvfl):
         prepare(training)

@@ -17,7 +17,7 @@ from dvfl.parties.faults.fault_set import Faults
 from dvfl.reproduce.outcome.experiment import MNIST
 from dvfl.reproduce.pages.table1_findings import label
 from dvfl.reproduce.paper import table1
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.presets import preset
 from dvfl.strategies.split.split_training import EndToEnd
 
@@ -35,7 +35,7 @@ def main() -> None:
     seeds = list(range(arguments.seeds)) * len(faulty)
     print("| strategy | column | updates | share of rounds | guests heard |\n| --- | --- | --- | --- | --- |")
     for name in ("splitnn-skip", "splitnn-zeros"):
-        simulation = strategy(name)(data, preset("paper", data, name), seeds, faults=faults)
+        simulation = STRATEGIES.find(name)(data, preset("paper", data, name), seeds, faults=faults)
         assert isinstance(simulation, EndToEnd)
         rounds = simulation.epochs * simulation.rows.iterations
         masks = simulation.algorithm.masks(simulation.rows.iterations, rounds)  # the first epoch's are made already

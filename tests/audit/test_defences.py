@@ -33,13 +33,13 @@ def test_guests_that_learn_against_a_decoder_send_nothing_from_before_they_have(
 
 
 def test_every_defence_of_gradients_changes_settings_that_a_training_takes() -> None:
-    from dvfl.strategies import strategy
+    from dvfl.strategies import STRATEGIES
 
     settings = preset("tuned", DATA, "splitnn-wait")
     for defence in OF_GRADIENTS.values():
         changed = defence.change(settings, made_up())
         assert isinstance(changed, SplitSettings) and changed != settings
-        strategy("splitnn-wait")(DATA, changed, [0])
+        STRATEGIES.find("splitnn-wait")(DATA, changed, [0])
 
 
 def test_all_none_and_names_choose_among_a_strategys_own() -> None:

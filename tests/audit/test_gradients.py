@@ -14,7 +14,7 @@ from dvfl.data import load
 from dvfl.data.split.vertical import VerticalData, fewer_rows
 from dvfl.parties.numerics.learner import Adam
 from dvfl.settings.training import Settings, SplitSettings
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.plain_loops import sequential
 from dvfl.strategies.split.split_training import EndToEnd
 
@@ -30,7 +30,7 @@ def digits() -> VerticalData:
 
 
 def advanced(data: VerticalData, name: str = "splitnn-wait", settings: SplitSettings = QUICK) -> EndToEnd:
-    simulation = strategy(name)(data, settings, (3, 4))
+    simulation = STRATEGIES.find(name)(data, settings, (3, 4))
     simulation.advance()
     assert isinstance(simulation, EndToEnd)
     return simulation
@@ -78,7 +78,7 @@ def test_nobody_learns_from_being_looked_at(digits: VerticalData) -> None:
 
 
 def test_a_training_that_has_not_begun_has_sent_nothing(digits: VerticalData) -> None:
-    simulation = strategy("splitnn-wait")(digits, QUICK, (3,))
+    simulation = STRATEGIES.find("splitnn-wait")(digits, QUICK, (3,))
     assert isinstance(simulation, EndToEnd)
     with pytest.raises(ValueError, match="no epoch has been run"):
         sent_back(simulation, ROWS)

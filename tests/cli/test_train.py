@@ -17,7 +17,6 @@ from dvfl.cli import main
 from dvfl.settings.training import Settings
 from dvfl.simulation import storage
 from dvfl.strategies import STRATEGIES
-from dvfl.strategies.presets import decoupled
 
 SCHEMA = {
     "strategy", "dataset", "preset", "hosts", "faults", "device", "seeds", "accuracy", "accuracy_mean",
@@ -64,7 +63,7 @@ def test_result_json_of_every_strategy_has_the_promised_fields(name: str) -> Non
     assert main(["train", "--quiet", "--strategy", name, *few, "--seeds", "2", "--faults", faults, "--out", "r"]) == 0
     r = result("r")
     assert set(r) == SCHEMA | ({"requests_repeated"} if name in ("splitnn-wait", "fedonce") else set())
-    hosts = {"dvfl-hostless": 0}.get(name, 4 if decoupled(name) else 1)
+    hosts = {"dvfl-hostless": 0}.get(name, 4 if STRATEGIES[name].sends == "encodings" else 1)
     assert (r["strategy"], r["hosts"], r["faults"], r["status"]) == (name, hosts, [faults], "ok")
     accuracy = r["accuracy"]
     assert isinstance(accuracy, list) and len(accuracy) == 2 and all(0 <= a <= 100 for a in accuracy)

@@ -22,7 +22,7 @@ from dvfl.reproduce.blocks import (
 )
 from dvfl.reproduce.outcome.experiment import Source
 from dvfl.reproduce.sources import Sources
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.presets import preset
 
 FEW = (("epochs", 2),)
@@ -111,7 +111,7 @@ def test_after_every_epoch_the_watcher_is_told(sources: Sources) -> None:
 
 def test_changed_settings_reach_the_simulation(data: VerticalData) -> None:
     settings = settings_of(few("vafl", 0), "paper", data)
-    assert isinstance(settings, strategy("vafl").settings) and settings.epochs == 2
+    assert isinstance(settings, STRATEGIES.find("vafl").settings) and settings.epochs == 2
 
 
 def test_finished_blocks_are_read_back(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dvfl.errors import UserError
 from dvfl.parties.host import Host
 from dvfl.parties.numerics.learner import Adam
 from dvfl.settings.training import FedVSSettings, SplitSettings
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.split.split_training import EndToEnd
 
@@ -60,7 +60,7 @@ def test_party_wise_dropout_helps_a_split_network_without_a_guest(digits: Vertic
     y = torch.from_numpy(digits.y_test)
     scores = []
     for dropout in (0.0, 0.3):
-        simulation = strategy("splitnn-zeros")(digits, replace(SPLIT, guest_dropout=dropout), (5, 11))
+        simulation = STRATEGIES.find("splitnn-zeros")(digits, replace(SPLIT, guest_dropout=dropout), (5, 11))
         assert isinstance(simulation, EndToEnd)
         simulation.run()
         torch.testing.assert_close(simulation.outputs(range(4)), simulation.outputs())
@@ -71,7 +71,7 @@ def test_party_wise_dropout_helps_a_split_network_without_a_guest(digits: Vertic
 
 def test_a_replica_of_a_split_network_with_hidden_guests_is_its_seed_trained_alone(digits: VerticalData) -> None:
     settings = replace(SPLIT, guest_dropout=0.3, dropout=0.2, epochs=3)
-    stack, alone = (strategy("splitnn-zeros")(digits, settings, seeds) for seeds in ((5, 11), (11,)))
+    stack, alone = (STRATEGIES.find("splitnn-zeros")(digits, settings, seeds) for seeds in ((5, 11), (11,)))
     for simulation in (stack, alone):
         simulation.run()  # type: ignore[attr-defined]
     torch.testing.assert_close(stack.outputs()[1], alone.outputs()[0], atol=1e-3, rtol=1e-3)
@@ -80,4 +80,4 @@ def test_a_replica_of_a_split_network_with_hidden_guests_is_its_seed_trained_alo
 @pytest.mark.parametrize(("name", "settings"), [("vfb2", SPLIT), ("fedvs", FedVSSettings(epochs=1))])
 def test_hosts_that_read_sums_cannot_hide_guests(digits: VerticalData, name: str, settings: SplitSettings) -> None:
     with pytest.raises(UserError, match="reads sums alone"):
-        strategy(name)(digits, replace(settings, guest_dropout=0.1), (0,))
+        STRATEGIES.find(name)(digits, replace(settings, guest_dropout=0.1), (0,))

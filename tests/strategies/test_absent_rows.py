@@ -12,9 +12,10 @@ from dvfl.errors import UserError
 from dvfl.parties.host import Host
 from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.simulation.checkpoint import restore, save
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
-from dvfl.strategies.presets import preset, tuned
+from dvfl.strategies.presets import preset
+from dvfl.strategies.tuned_preset import tuned
 
 ABSENCES = 0.2
 SPLIT = SplitSettings(epochs=4, batch=32)
@@ -109,12 +110,12 @@ def test_a_checkpoint_goes_on_to_the_same_end(lacking: VerticalData, tmp_path) -
 def test_other_strategies_train_on_labelled_rows_that_every_guest_has_and_say_so(
     lacking: VerticalData, name: str, settings: AnySettings
 ) -> None:
-    simulation = strategy(name)(lacking, settings, (0,))
+    simulation = STRATEGIES.find(name)(lacking, settings, (0,))
     assert len(simulation.data.y_train) == lacking.complete.sum()
     assert "labelled rows that every guest has" in simulation.data.note
     if isinstance(settings, Settings):
         assert simulation.data.guests == lacking.guests  # which learn without labels, so from all
-    common = strategy(name)(completed(lacking), settings, (0,))
+    common = STRATEGIES.find(name)(completed(lacking), settings, (0,))
     simulation.run()
     common.run()
     assert (simulation.outputs() == common.outputs()).all()
@@ -124,7 +125,7 @@ def test_other_strategies_train_on_labelled_rows_that_every_guest_has_and_say_so
 def test_other_strategies_refuse_too_small_an_intersection(digits: VerticalData, name: str) -> None:
     data = with_absences(digits, 0.999, 0)
     with pytest.raises(UserError, match=r"digits: 0 of 600 labelled rows are at every guest, .* or dvfl"):
-        strategy(name)(data, preset("tuned", data, name), (0,))
+        STRATEGIES.find(name)(data, preset("tuned", data, name), (0,))
 
 
 def test_tuned_hides_guests_in_training_where_a_row_lacks_one(digits: VerticalData, lacking: VerticalData) -> None:

@@ -15,7 +15,7 @@ from dvfl.parties.numerics.learner import Adam
 from dvfl.settings.training import FedVSSettings, Settings, SplitSettings
 from dvfl.simulation.labelled_copies import LabelledCopies
 from dvfl.simulation.simulation import Simulation
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.fedonce import FedOnce
 
@@ -109,7 +109,7 @@ def test_split_networks_learn_from_copies(images: VerticalData, name: str) -> No
     settings = SplitSettings(
         batch=32, epochs=30, guest_rule=rule, host_rule=rule, validation=0.2, copies=3, head=(40,), w_g=64
     )
-    simulation: Simulation = strategy(name)(images, settings, SEEDS)
+    simulation: Simulation = STRATEGIES.find(name)(images, settings, SEEDS)
     while not simulation.finished:
         simulation.advance()
     assert simulation.scores().min() > 60
@@ -119,14 +119,14 @@ def test_split_networks_learn_from_copies(images: VerticalData, name: str) -> No
 def test_copies_of_what_is_no_image_are_refused(digits: VerticalData, name: str) -> None:
     settings = Settings(copies=1) if name == "dvfl" else SplitSettings(copies=1)
     with pytest.raises(UserError, match="the rows of guest-1 are no strips of images"):
-        strategy(name)(digits, settings, SEEDS)
+        STRATEGIES.find(name)(digits, settings, SEEDS)
 
 
 def test_other_copies_that_cannot_be_are_refused(images: VerticalData) -> None:
     with pytest.raises(UserError, match="copies -1: 0 or more"):
         Dvfl(images, replace(QUICK, copies=-1), SEEDS)
     with pytest.raises(UserError, match="fedvs codes the rows as they are"):
-        strategy("fedvs")(images, FedVSSettings(copies=2), SEEDS)
+        STRATEGIES.find("fedvs")(images, FedVSSettings(copies=2), SEEDS)
 
 
 def test_standardisation_is_over_rows_and_copies(images: VerticalData) -> None:

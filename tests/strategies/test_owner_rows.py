@@ -10,7 +10,7 @@ from dvfl.align.entities import samples
 from dvfl.data.split.vertical import ABSENT, GuestTable, VerticalData, limited_intersection, with_absences
 from dvfl.errors import UserError
 from dvfl.simulation.replica_data import ReplicaData
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.decoupled.owner_rows import augmented_rows, labelled_rows
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_augmented_is_refused(digits: VerticalData) -> None:
     with pytest.raises(UserError, match="0 labelled rows are at every guest, and 0 more"):
         Dvfl(lonely(), settings, (0,))
     with pytest.raises(UserError, match="dvfl alone"):
-        strategy("fedonce")(digits, settings, (0,))
+        STRATEGIES.find("fedonce")(digits, settings, (0,))
 
 
 def lonely() -> VerticalData:

@@ -13,7 +13,7 @@ from dvfl.parties.faults.fault_set import Faults
 from dvfl.parties.numerics.learner import Adam
 from dvfl.settings.training import AnySettings, FedVSSettings, Settings, SplitSettings
 from dvfl.simulation.replica_data import ReplicaData
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 
 QUICK = Settings(hosts=2, guest_epochs=2, host_epochs=3, owner_epochs=4, batch=32, standardise=True)
 SPLIT = SplitSettings(epochs=6, batch=32, guest_rule=Adam(3e-3), host_rule=Adam(3e-3))
@@ -30,10 +30,10 @@ def test_a_replica_with_rows_of_its_own_is_that_data_trained_alone(
     shuffled = tuple(replace(guest, test=guest.test[order]) for guest in each[1].guests)
     each[1] = replace(each[1], guests=shuffled, y_test=each[1].y_test[order])
     luck = Faults.parse(faults, read_outages)
-    stack = strategy(name)(each, SETTINGS[name], (0, 1), faults=luck)
+    stack = STRATEGIES.find(name)(each, SETTINGS[name], (0, 1), faults=luck)
     stack.run()
     for seed in (0, 1):
-        alone = strategy(name)(each[seed], SETTINGS[name], (seed,), faults=luck)
+        alone = STRATEGIES.find(name)(each[seed], SETTINGS[name], (seed,), faults=luck)
         alone.run()
         assert np.allclose(stack.outputs()[seed], alone.outputs()[0], atol=1e-3)
         assert stack.scores()[seed] == pytest.approx(alone.scores()[0], abs=0.3)
@@ -42,7 +42,7 @@ def test_a_replica_with_rows_of_its_own_is_that_data_trained_alone(
 def test_split_networks_train_on_the_intersection_alone(digits: VerticalData) -> None:
     data = limited_intersection(digits, 100, 0)
     for name, settings in (("splitnn-wait", SPLIT), ("fedvs", FedVSSettings(epochs=2))):
-        limited, common = (strategy(name)(rows, settings, (0,)) for rows in (data, intersection(data)))
+        limited, common = (STRATEGIES.find(name)(rows, settings, (0,)) for rows in (data, intersection(data)))
         limited.run()
         common.run()
         assert (limited.outputs() == common.outputs()).all()
@@ -50,9 +50,9 @@ def test_split_networks_train_on_the_intersection_alone(digits: VerticalData) ->
 
 def test_guests_learn_from_rows_outside_the_intersection(digits: VerticalData) -> None:
     data = limited_intersection(digits, 60, 0)
-    more = strategy("dvfl")(data, QUICK, (0,))
+    more = STRATEGIES.find("dvfl")(data, QUICK, (0,))
     assert more.data.rows == 60 + 540 // 4
-    less = strategy("dvfl")(intersection(data), QUICK, (0,))
+    less = STRATEGIES.find("dvfl")(intersection(data), QUICK, (0,))
     more.run()
     less.run()
     assert more.history().guests[-1].mean() < less.history().guests[-1].mean()
@@ -60,7 +60,7 @@ def test_guests_learn_from_rows_outside_the_intersection(digits: VerticalData) -
 
 def test_misaligned_guests_learn_as_well_and_the_owner_still_has_its_labels_right(digits: VerticalData) -> None:
     settings = replace(QUICK, guest_epochs=10, host_epochs=20, owner_epochs=60, validation=0.0)
-    aligned, apart = (strategy("dvfl")(data, settings, (0,)) for data in (digits, misaligned(digits, 0)))
+    aligned, apart = (STRATEGIES.find("dvfl")(data, settings, (0,)) for data in (digits, misaligned(digits, 0)))
     aligned.run()
     apart.run()
     assert aligned.scores()[0] > 75
@@ -69,7 +69,7 @@ def test_misaligned_guests_learn_as_well_and_the_owner_still_has_its_labels_righ
 
 def test_row_registers_refuse_rows_that_are_not_the_same_entity(digits: VerticalData) -> None:
     with pytest.raises(UserError, match=r"registers row: .* batch is right"):
-        strategy("dvfl")(misaligned(digits, 0), replace(QUICK, registers="row"), (0,))
+        STRATEGIES.find("dvfl")(misaligned(digits, 0), replace(QUICK, registers="row"), (0,))
 
 
 def test_data_of_different_shapes_cannot_share_a_stack(digits: VerticalData, unequal_digits: VerticalData) -> None:
@@ -84,10 +84,10 @@ def test_labels_that_are_numbers_can_go_with_tables_of_each_replica_but_not_with
     data = load("diabetes")
     first = data.guests[0]
     other = replace(data, guests=(replace(first, train=first.train * 0.5), *data.guests[1:]))
-    stack = strategy(name)([data, other], SETTINGS[name], (0, 0))
+    stack = STRATEGIES.find(name)([data, other], SETTINGS[name], (0, 0))
     stack.run()
     for place, own in enumerate((data, other)):
-        alone = strategy(name)(own, SETTINGS[name], (0,))
+        alone = STRATEGIES.find(name)(own, SETTINGS[name], (0,))
         alone.run()
         assert np.allclose(stack.outputs()[place], alone.outputs()[0], rtol=1e-3, atol=0.1)
         assert stack.scores()[place] == pytest.approx(alone.scores()[0], abs=1e-3)

@@ -26,7 +26,7 @@ from dvfl.audit.attacks import (
 from dvfl.audit.defences import Defence, chosen
 from dvfl.audit.dp_cases import dp_recorded, keep_encoders
 from dvfl.audit.readers.readers import Effort
-from dvfl.audit.recordings.cases import SUMMED, Case, Training, controls
+from dvfl.audit.recordings.cases import Case, Training, controls
 from dvfl.audit.recordings.findings import UNDEFENDED, Finding
 from dvfl.audit.recordings.measured import Measured, of_earlier_releases
 from dvfl.audit.recordings.recorder import recorded
@@ -37,6 +37,7 @@ from dvfl.reproduce.workers import machine
 from dvfl.runs.run_folder import versions
 from dvfl.settings.training import AnySettings, Settings
 from dvfl.simulation.cpu_threads import suited
+from dvfl.strategies import STRATEGIES
 
 PARTS = "parts"
 _ABOUT = "about"
@@ -270,7 +271,7 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
     if attack in _CONTROLLED and controlled:
         for name, instead in controls(made.case, made.recording).items():
             figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]
-    if made.case.strategy in SUMMED:
+    if STRATEGIES[made.case.strategy].sums:
         figures = [replace(one, saw=one.saw.replace("encodings of one guest", _SUMS)) for one in figures]
     return figures
 

@@ -8,7 +8,8 @@ from functools import partial
 from dvfl.audit.recordings.recording import Recording
 from dvfl.errors import UserError, nearest
 from dvfl.settings.training import AnySettings, Settings, SplitSettings
-from dvfl.strategies.presets import decoupled, for_noise, sent_once, shielded
+from dvfl.strategies import STRATEGIES
+from dvfl.strategies.presets import for_noise, sent_once, shielded
 
 NONE, ALL = "none", "all"
 _NOISES = (0.4, 0.7)  # in parts of an encoding's own size, as `shielded` counts it too
@@ -30,9 +31,10 @@ class Defence:
 
 def defences(strategy: str) -> Mapping[str, Defence]:
     """All that a strategy can be trained with."""
-    if strategy.startswith("fedonce"):  # it always sends once
+    sends = STRATEGIES[strategy].sends
+    if sends == "encodings once":
         return {name: defence for name, defence in OF_ENCODINGS.items() if not defence.pushes}
-    return OF_ENCODINGS if decoupled(strategy) else OF_GRADIENTS
+    return OF_ENCODINGS if sends == "encodings" else OF_GRADIENTS
 
 
 def chosen(names: Sequence[str], strategy: str) -> dict[str, Defence]:

@@ -25,8 +25,8 @@ from dvfl.files import write_json, write_text
 from dvfl.orders.options import Plan, chosen_device, read_data
 from dvfl.reproduce.pages.presentation import standing_alone
 from dvfl.runs import run_folder
-from dvfl.strategies import strategy
-from dvfl.strategies.presets import decoupled, preset
+from dvfl.strategies import STRATEGIES
+from dvfl.strategies.presets import preset
 
 PARTY = "party.toml"  # in a party's folder
 _NUMBERS = "Labels are numbers: what is told of a label is whether it is above the median"
@@ -182,12 +182,12 @@ def _data(folder: run_folder.RunFolder, order: AuditOrder) -> VerticalData:
 
 def _case(config: dict[str, Any], data: VerticalData, device: torch.device) -> Case:
     name = config["strategy"]
-    settings = strategy(name).settings.from_dict(config["settings"])
+    settings = STRATEGIES.find(name).settings.from_dict(config["settings"])
     return Case(name, data, settings, tuple(config["seeds"]), device)
 
 
 def _subjects(order: AuditOrder, folder: run_folder.RunFolder, case: Case) -> list[Subject]:
-    beside = _BESIDE if decoupled(case.strategy) else "dvfl"
+    beside = _BESIDE if STRATEGIES[case.strategy].sends == "encodings" else "dvfl"
     for name in (case.strategy, beside):
         chosen(order.defences, name)  # refuses a name that there is not, before anything is trained
 

@@ -14,9 +14,9 @@ from dvfl.data.split.vertical import fewer_rows
 from dvfl.errors import UserError
 from dvfl.parties.faults.fault_set import Faults
 from dvfl.settings.training import AnySettings
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.bounded_noise import settled_within
-from dvfl.strategies.presets import VARIANTS, check_preset, decoupled, for_absence
+from dvfl.strategies.presets import check_preset, for_absence
 
 _TABLES_ONLY = ("labels", "id", "label_column", "task", "missing")
 
@@ -82,28 +82,30 @@ def fresh(given: Given) -> Plan:
         epsilon=given.epsilon,
     )
     check_preset(plan.preset)
-    can_set = strategy(plan.strategy).settings.names() | {"hosts"}  # a fixed number of hosts is noted, not refused
+    chosen = STRATEGIES.find(plan.strategy)
+    several_hosts = chosen.sends == "encodings"
+    can_set = chosen.settings.names() | {"hosts"}  # a fixed number of hosts is noted, not refused
     for name in plan.overrides:
         if name not in can_set:
             raise UserError(f"{_option(name)} does not go with --strategy {plan.strategy}")
     if plan.epsilon is not None and "noise" not in can_set:
         raise UserError(f"--epsilon does not go with --strategy {plan.strategy}")
-    for name, value in VARIANTS.get(plan.strategy, {}).items():
+    for name, value in chosen.fixed.items():
         if name in plan.overrides:
             raise UserError(f"{_option(name)} is {value} in --strategy {plan.strategy}; --strategy dvfl takes others")
-    if plan.shield is not None and not decoupled(plan.strategy):
+    if plan.shield is not None and not several_hosts:
         raise UserError("--shield goes with --strategy dvfl alone")
-    if "retries" in plan.overrides and plan.strategy != "splitnn-wait":
+    if "retries" in plan.overrides and not chosen.waits:
         raise UserError(f"{_option('retries')} goes with --strategy splitnn-wait alone")
     for name in ("registers", "host_objective", "entity_augmentation", "host_dropout", "partial"):
-        if name in plan.overrides and not decoupled(plan.strategy):
+        if name in plan.overrides and not several_hosts:
             raise UserError(f"{_option(name)} goes with --strategy dvfl alone")
     return plan
 
 
 def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
     """The plan that a run folder was begun with; an option that says otherwise is refused."""
-    settings = strategy(config["strategy"]).settings.from_dict(config["settings"])
+    settings = STRATEGIES.find(config["strategy"]).settings.from_dict(config["settings"])
     data = dict(config["data"])
     asked = _plain(given.data)
     if "dataset" in asked:
@@ -121,7 +123,8 @@ def resumed(given: Given, config: Mapping[str, Any], source: Path) -> Plan:
         *(
             (name, (value, getattr(settings, name, None)))
             for name, value in given.overrides.items()
-            if name != "hosts" or decoupled(config["strategy"])  # all others have one, whatever is said
+            if name != "hosts"
+            or STRATEGIES[config["strategy"]].sends == "encodings"  # all others have one, whatever is said
         ),
     ):
         if value[0] is not None and value[0] != value[1]:
@@ -169,7 +172,7 @@ def settle(plan: Plan, data: VerticalData) -> AnySettings:
     if plan.settings is not None:
         return plan.settings
     overrides = dict(plan.overrides)
-    if not decoupled(plan.strategy):
+    if STRATEGIES[plan.strategy].sends != "encodings":
         overrides.pop("hosts", None)  # all others have one
     options = {"strategy": plan.strategy, "absent": plan.absent, "shield": plan.shield}
     return settled_within(plan.epsilon, plan.preset, data, overrides, **options)

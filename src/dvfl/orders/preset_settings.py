@@ -14,8 +14,9 @@ from dvfl.data.tables.targets import label_of, targets
 from dvfl.federation.custody.admission import Widths
 from dvfl.federation.party.settings import Optimiser, OwnerHead, Training
 from dvfl.settings.training import Settings
-from dvfl.strategies.presets import for_absence, least_widths
+from dvfl.strategies.presets import for_absence
 from dvfl.strategies.presets import preset as preset_of
+from dvfl.strategies.tuned_preset import least_widths
 
 _RULE = "table"  # of sizes, for data that are not the paper's
 _SOME_ROWS = 5000  # enough for a preset's own epochs, and not so many that it widens networks

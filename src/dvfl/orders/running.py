@@ -26,8 +26,7 @@ from dvfl.settings.training import Settings
 from dvfl.show.progress import display
 from dvfl.simulation.checkpoint import restore, save
 from dvfl.simulation.simulation import Simulation
-from dvfl.strategies import strategy
-from dvfl.strategies.presets import decoupled
+from dvfl.strategies import STRATEGIES
 
 
 def run(
@@ -60,9 +59,9 @@ def run(
         data, encoders = read_data(plan)
         settings = settle(plan, data)
         faults = parse_faults(plan.faults)
-        if not decoupled(plan.strategy) and plan.overrides.get("hosts", 1) != 1:
+        if STRATEGIES[plan.strategy].sends != "encodings" and plan.overrides.get("hosts", 1) != 1:
             _tell(f"{plan.strategy} has one host; --hosts {plan.overrides['hosts']} has no effect", quiet)
-        simulation = strategy(plan.strategy)(data, settings, range(plan.seeds), faults=faults, device=plan.device)
+        simulation = STRATEGIES[plan.strategy](data, settings, range(plan.seeds), faults=faults, device=plan.device)
         if "tables" in plan.data and (data.labelled is not None or data.gaps):
             _tell(simulation.data.note, quiet)
         if record:

@@ -25,7 +25,7 @@ from dvfl.reproduce.references import REFERENCES
 from dvfl.reproduce.sources import Sources
 from dvfl.settings.training import AnySettings, FedVSSettings, Settings
 from dvfl.simulation.simulation import Simulation, megabytes_sent_per_guest
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.fedvs.fedvs import WIDTH as FEDVS_WIDTH
 from dvfl.strategies.presets import preset
 
@@ -86,7 +86,7 @@ def blocks(
     groups: dict[tuple[object, ...], list[Training]] = {}
     for training in trainings:
         # What waits for lost messages stalls at once and would leave the rest of its stack to idle columns.
-        alone: object = training.faults if training.strategy == "splitnn-wait" else ()
+        alone: object = training.faults if _waits(training.strategy) else ()
         if training.strategy in REFERENCES and training.source.varies:  # which gains nothing by a stack
             alone = training.seed
         groups.setdefault((training.strategy, training.change, training.source, alone), []).append(training)
@@ -114,7 +114,7 @@ def run(
         return [Outcome(round(made(sources.data(one.source, one.seed), one.seed), 4)) for one in block]
     _release_memory(device)
     each = {training.seed: sources.data(training.source, training.seed) for training in block}
-    simulation = strategy(first.strategy)(
+    simulation = STRATEGIES[first.strategy](
         [each[training.seed] for training in block],
         settings_of(first, preset_name, each[first.seed]),
         [training.seed for training in block],
@@ -236,6 +236,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return list(value) if isinstance(value, tuple) else value
+
+
+def _waits(name: str) -> bool:
+    return name not in REFERENCES and STRATEGIES[name].waits
 
 
 def _release_memory(device: str) -> None:

@@ -16,8 +16,8 @@ from dvfl.errors import UserError, nearest
 from dvfl.parties.faults.fault_set import Faults
 from dvfl.runs.run_folder import config, history, measure
 from dvfl.simulation.simulation import Simulation
-from dvfl.strategies import strategy as find_strategy
-from dvfl.strategies.presets import VARIANTS, settled
+from dvfl.strategies import STRATEGIES
+from dvfl.strategies.presets import settled
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,13 @@ def simulate(
     """
     if seeds < 1:
         raise UserError(f"seeds {seeds}: at least 1 is needed")
-    found = find_strategy(strategy)
+    found = STRATEGIES.find(strategy)
     known = found.settings.names()
     for name in settings:
         if name not in known:
             raise UserError(f"strategy {strategy} has no setting '{name}'{nearest(name, known)}")
-        if name in VARIANTS.get(strategy, {}):
-            raise UserError(f"{name} is {VARIANTS[strategy][name]} in {strategy}; strategy dvfl takes others")
+        if name in found.fixed:
+            raise UserError(f"{name} is {found.fixed[name]} in {strategy}; strategy dvfl takes others")
     if isinstance(data, str):
         data = load(data, data_dir=None if data_dir is None else Path(data_dir))
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device

@@ -12,7 +12,7 @@ from dvfl.audit.recordings.cases import Case, controls
 from dvfl.audit.recordings.recorder import recorded
 from dvfl.audit.recordings.recording import Recording
 from dvfl.data import load
-from dvfl.strategies.presets import tuned
+from dvfl.strategies.tuned_preset import tuned
 
 EFFORT = replace(SMALL, known=(20, 200), labels=(1, 10), steps=200)
 

@@ -17,9 +17,9 @@ from dvfl.audit.readers.priors import Prior, posterior, principal
 from dvfl.audit.readers.readers import Effort, best_ridge
 from dvfl.audit.readers.side_by_side import network_with, ridge_with
 from dvfl.audit.readers.surrogates import Surrogate
-from dvfl.audit.recordings.cases import SUMMED
 from dvfl.audit.recordings.measured import Measured
 from dvfl.audit.recordings.recording import Recording
+from dvfl.strategies import STRATEGIES
 
 NETWORK_FROM = 50  # known rows; with fewer, networks learn less than ridge
 _FEW = 500  # known rows from which on all encodings that a host holds tell ridge nothing that known ones do not
@@ -64,7 +64,7 @@ def _measured(way: str, count: int, values: tuple[float, ...]) -> Measured:
 
 def _of_others(seen: Recording) -> list[Tensor] | None:
     """What all others sent, for each guest; None where there is nobody else, or a host sees sums alone."""
-    if len(seen.guests) < 2 or seen.strategy in SUMMED:
+    if len(seen.guests) < 2 or STRATEGIES[seen.strategy].sums:
         return None
     return [torch.cat([other.z for other in seen.guests if other is not guest], 2) for guest in seen.guests]
 

@@ -9,14 +9,15 @@ from dvfl.audit.readers.label_reader import LabelReader, guess
 from dvfl.audit.readers.readers import Effort
 from dvfl.audit.recordings.measured import Measured
 from dvfl.audit.recordings.recording import Recording
-from dvfl.strategies.presets import decoupled
+from dvfl.strategies import STRATEGIES
 
 
 def measure(seen: Recording, effort: Effort) -> list[Measured]:
     """How many of the victims' labels it names, by every number of known ones, beside one guess for all."""
-    if not decoupled(seen.strategy) and not seen.strategy.startswith("fedonce"):
+    sends = STRATEGIES[seen.strategy].sends
+    if sends == "gradients":
         return []
-    who = "a host" if decoupled(seen.strategy) else "an onlooker without labels"
+    who = "a host" if sends == "encodings" else "an onlooker without labels"
     nothing = guess(seen)
     found = [
         Measured(

@@ -16,12 +16,11 @@ from dvfl.parties.numerics.randomness import numpy_generator
 from dvfl.release.release import Origin
 from dvfl.settings.training import AnySettings
 from dvfl.simulation.simulation import Simulation
-from dvfl.strategies import strategy
+from dvfl.strategies import STRATEGIES
 from dvfl.strategies.decoupled.dvfl import Dvfl
 from dvfl.strategies.fedvs.fedvs import FedVS
 from dvfl.strategies.split.split_training import EndToEnd
 
-SUMMED = ("vfb2", "fedvs")  # strategies whose host sees guests' encodings in a sum alone
 POOL, VICTIMS, TESTS = 12_000, 2_000, 5_000  # rows that are recorded, at most
 LEAST, LEAST_TESTS = 50, 10  # that every guest has, below which figures would say nothing
 
@@ -42,7 +41,7 @@ class Case:
 
     def simulation(self) -> Simulation:
         """Untrained."""
-        return strategy(self.strategy)(self.data, self.settings, self.seeds, device=self.device)
+        return STRATEGIES[self.strategy](self.data, self.settings, self.seeds, device=self.device)
 
     def trained(
         self,
@@ -52,7 +51,7 @@ class Case:
         """Trained, with variations of it beside it; `after_epoch` looks at it meanwhile."""
         beside = beside or {}
         every = [self, *(self.changed(data=one.data, settings=one.settings) for one in beside.values())]
-        simulation = strategy(self.strategy)(
+        simulation = STRATEGIES[self.strategy](
             [one.data for one in every for _ in self.seeds],
             [one.settings for one in every for _ in self.seeds],
             self.seeds * len(every),

@@ -149,7 +149,7 @@ class Dvfl:
             self.advance()
 
     def open_owner(self) -> OwnerPhase:
-        """Collects the encodings of all labelled rows once (Algorithm 1, owner lines 6 to 14)."""
+        """Collects the encodings of all labelled rows once (Algorithm 1, owner lines 6 to 16)."""
         if self.owner is None:
             self.hosts.release()  # its memory is needed
             self.owner = self._owner_phase(lossy=False)
