@@ -18,7 +18,7 @@ import torch
 from tune import held_out
 
 from dvfl.audit.attacks import inversion
-from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.defences import DEFENCES as KNOWN_DEFENCES
 from dvfl.audit.readers.readers import SMALL, Effort
 from dvfl.audit.recordings.cases import Case, recording_of
 from dvfl.data.split.vertical import VerticalData, fewer_rows
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="mnist")
     parser.add_argument("--rows", type=int, help="to train on")
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--defence", action="append", choices=list(OF_ENCODINGS))
+    parser.add_argument("--defence", action="append", choices=list(KNOWN_DEFENCES))
     parser.add_argument("--weight", action="append", type=float)
     parser.add_argument("--small", action="store_true", help="attackers that try less hard, for CPUs")
     parser.add_argument("--seeds", type=int, default=2)
@@ -55,7 +55,7 @@ def main() -> None:
             about |= {"seeds": given.seeds, "small": given.small}
             if any(about.items() <= line.items() for line in written):
                 continue
-            changed = OF_ENCODINGS[name].change(settings, sent)
+            changed = KNOWN_DEFENCES[name].change(settings, sent)
             assert isinstance(changed, Settings)
             line = about | measured(untrained.changed(settings=replace(changed, adversary=weight)), effort)
             print(json.dumps(line), flush=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.defences import DEFENCES as KNOWN_DEFENCES
 from dvfl.audit.readers.alike import by_network, explained
 from dvfl.audit.readers.readers import Effort
 from dvfl.audit.recordings.cases import Case, recording_of
@@ -47,7 +47,7 @@ def main() -> None:
     sent = recording_of(case.simulation(), "untrained")  # for the widths of encodings alone
     lines: list[dict[str, Any]] = []
     for name in DEFENCES:
-        changed = case.settings if name == "none" else OF_ENCODINGS[name].change(case.settings, sent)
+        changed = case.settings if name == "none" else KNOWN_DEFENCES[name].change(case.settings, sent)
         simulation = case.changed(settings=changed).trained().simulation
         seen = recording_of(simulation, "dvfl")
         about = {"dataset": data.name, "rows": data.rows, "defence": name, "accuracy": simulation.scores().tolist()}

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from dvfl.audit.attacks import inversion
-from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.defences import DEFENCES as KNOWN_DEFENCES
 from dvfl.audit.readers.readers import SMALL, Effort
 from dvfl.audit.recordings.cases import Case, recording_of
 from dvfl.audit.recordings.recording import Recording
@@ -53,7 +53,7 @@ def main() -> None:
     lines: list[dict[str, Any]] = []
     for name in DEFENCES:
         begun = time.perf_counter()
-        changed = settings if name == "none" else OF_ENCODINGS[name].change(settings, sent)
+        changed = settings if name == "none" else KNOWN_DEFENCES[name].change(settings, sent)
         assert isinstance(changed, Settings)
         pushes = kept(case.changed(settings=replace(changed, hosts=0, owner_epochs=1)))
         seconds = {"training": round(time.perf_counter() - begun, 1)}

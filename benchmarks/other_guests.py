@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from dvfl.audit.attacks import inversion
-from dvfl.audit.defences import OF_ENCODINGS
+from dvfl.audit.defences import DEFENCES
 from dvfl.audit.readers.readers import SMALL, Effort
 from dvfl.audit.recordings.cases import Case, recording_of
 from dvfl.audit.recordings.measured import Measured
@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="mnist")
     parser.add_argument("--rows", type=int, help="to train on")
-    parser.add_argument("--defence", action="append", choices=["none", *OF_ENCODINGS], help="may repeat")
+    parser.add_argument("--defence", action="append", choices=["none", *DEFENCES], help="may repeat")
     parser.add_argument("--small", action="store_true", help="attackers that try less hard")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
@@ -52,7 +52,7 @@ def main() -> None:
     lines: list[dict[str, Any]] = []
     for name in given.defence or ("none", "simclr", "adversary", "shield-0.5"):
         begun = time.perf_counter()
-        changed = settings if name == "none" else OF_ENCODINGS[name].change(settings, sent)
+        changed = settings if name == "none" else DEFENCES[name].change(settings, sent)
         seen = recording_of(case.changed(settings=changed).trained().simulation, "dvfl")
         with suited(case.device, 0):
             figures = inversion.measure(seen, effort)

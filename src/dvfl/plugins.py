@@ -1,5 +1,6 @@
 """Things by name: those of this package, and those that other packages bring by an entry point."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -8,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from dvfl.errors import UserError, nearest
 
 Thing = TypeVar("Thing")
+_LOG = logging.getLogger(__name__)
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
@@ -43,6 +45,16 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def working(self) -> dict[str, Thing]:
+        """All that can be imported; each of the others is said in one line of the log."""
+        made = {}
+        for name in self:
+            try:
+                made[name] = self[name]
+            except UserError as error:
+                _LOG.warning("%s; it is left out", error)
+        return made
 
 
 @cache

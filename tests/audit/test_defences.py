@@ -6,13 +6,16 @@ import pytest
 import torch
 from made_up import made_up
 
-from dvfl.audit.defences import ALL, NONE, OF_ENCODINGS, OF_GRADIENTS, chosen, usual_length
+from dvfl.audit.defences import ALL, DEFENCES, NONE, chosen, usual_length
 from dvfl.data import load
 from dvfl.errors import UserError
 from dvfl.settings.training import Settings, SplitSettings
 from dvfl.strategies.presets import preset, shielded
 
 DATA = load("digits")
+
+OF_ENCODINGS = {name: defence for name, defence in DEFENCES.items() if defence.of == "encodings"}
+OF_GRADIENTS = {name: defence for name, defence in DEFENCES.items() if defence.of == "gradients"}
 
 
 def test_every_defence_of_encodings_changes_settings_that_a_training_takes() -> None:

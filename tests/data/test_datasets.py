@@ -247,5 +247,5 @@ def test_a_hyphen_is_as_good_as_an_underscore():
 
 
 def test_every_loader_says_where_its_data_come_from():
-    for loader in DATASETS.values():
-        assert loader.__doc__ is not None and "Licence" in loader.__doc__
+    for dataset in DATASETS.values():
+        assert dataset.read.__doc__ is not None and "Licence" in dataset.read.__doc__

@@ -12,17 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dvfl.audit.attacks import (
-    backdoor,
-    collusion,
-    completion,
-    direct_labels,
-    gradient_labels,
-    inversion,
-    membership,
-    predictions,
-    probing,
-)
+from dvfl.audit.attacks import backdoor, completion
+from dvfl.audit.attacks.registry import ATTACKS
 from dvfl.audit.defences import Defence, chosen
 from dvfl.audit.dp_cases import dp_recorded, keep_encoders
 from dvfl.audit.readers.readers import Effort
@@ -50,25 +41,7 @@ _OTHERS = {  # what an audit is of, in words
     "seeds": "a run with other seeds",
     "effort": "other attackers (--small, --known)",
 }
-# What a party saw of a trained federation ..
-_SEEN: dict[str, Callable[[Recording, Effort], list[Measured]]] = {
-    "inversion": inversion.measure,
-    "collusion": collusion.measure,
-    "probing": probing.measure,
-    "predictions": predictions.measure,
-    "membership": membership.measure,
-    "gradient_labels": gradient_labels.measure,
-    "direct_labels": direct_labels.measure,
-    "completion": completion.measure,
-}
-# .. which of those are measured on raw columns and untrained encoders as well ..
-_CONTROLLED = ("inversion", "probing", "completion")
-# .. which gain from a row's earlier encodings too, and what is then seen ..
-_REPEATED: dict[str, tuple[Callable[[Recording, Effort], list[Measured]], str]] = {
-    "inversion": (functools.partial(inversion.measure, with_others=False), "all encodings of one guest"),
-    "probing": (probing.measure, "all encodings of all guests"),
-}
-# .. and what an attacker does while it trains.
+# What an attacker does while a federation trains.
 _ACTIVE = ("completion, active", "backdoor")
 
 
@@ -230,7 +203,7 @@ def _finding(subject: Subject, effort: Effort, folder: AuditFolder, watcher: Wat
         }
         folder.write(subject.name, _ABOUT, known)
     figures, seconds = [], known.pop("seconds")
-    for attack in (*_SEEN, *_ACTIVE):
+    for attack in (*ATTACKS.working(), *_ACTIVE):
         part = folder.read(subject.name, attack)
         if part is None:
             watcher.attack(attack)
@@ -263,14 +236,14 @@ def _figures(made: Trained, attack: str, effort: Effort, *, controlled: bool) ->
         return list(made.backdoor) or backdoor.measure(made.case, effort, made.training)
     if attack == "completion, active":
         return completion.measure_active(made.case, effort, made.recording, made.training)
-    figures = _SEEN[attack](made.recording, effort)
+    known = ATTACKS[attack]
+    figures = known.measure(made.recording, effort)
     every = made.recording.with_earlier()
-    if every is not None and attack in _REPEATED:
-        measured, saw = _REPEATED[attack]
-        figures += of_earlier_releases(measured(every, effort), saw)
-    if attack in _CONTROLLED and controlled:
+    if every is not None and known.earlier is not None:
+        figures += of_earlier_releases(known.earlier(every, effort), known.earlier_saw)
+    if known.controlled and controlled:
         for name, instead in controls(made.case, made.recording).items():
-            figures += [replace(one, control=name) for one in _SEEN[attack](instead, effort)]
+            figures += [replace(one, control=name) for one in known.measure(instead, effort)]
     if STRATEGIES[made.case.strategy].sums:
         figures = [replace(one, saw=one.saw.replace("encodings of one guest", _SUMS)) for one in figures]
     return figures

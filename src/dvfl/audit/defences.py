@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from dvfl.audit.recordings.recording import Recording
 from dvfl.errors import UserError, nearest
+from dvfl.plugins import Registry
 from dvfl.settings.training import AnySettings, Settings, SplitSettings
 from dvfl.strategies import STRATEGIES
 from dvfl.strategies.presets import for_noise, sent_once, shielded
@@ -27,22 +29,25 @@ class Defence:
     change: Callable[[AnySettings, Recording], AnySettings]  # settings, and what was sent without it
     epsilon: float | None = None  # of the encoders' training, where it has one
     pushes: bool = False  # it is about how often hosts are sent encodings, and nothing else
+    of: Literal["encodings", "gradients"] = "encodings"  # what it hides
 
 
-def defences(strategy: str) -> Mapping[str, Defence]:
+def defences(strategy: str) -> dict[str, Defence]:
     """All that a strategy can be trained with."""
     sends = STRATEGIES[strategy].sends
-    if sends == "encodings once":
-        return {name: defence for name, defence in OF_ENCODINGS.items() if not defence.pushes}
-    return OF_ENCODINGS if sends == "encodings" else OF_GRADIENTS
+    return {
+        name: defence
+        for name, defence in DEFENCES.working().items()
+        if (defence.of == "gradients") == (sends == "gradients")
+        and not (defence.pushes and sends == "encodings once")  # which always sends once
+    }
 
 
 def chosen(names: Sequence[str], strategy: str) -> dict[str, Defence]:
     """Those of a list that a strategy has, `all` for every one; a name that no strategy has is refused."""
-    known = {**OF_ENCODINGS, **OF_GRADIENTS}
     for name in names:
-        if name not in known and name not in (NONE, ALL):
-            raise UserError(f"no defence is called '{name}'{nearest(name, [*known, ALL, NONE])}")
+        if name not in DEFENCES and name not in (NONE, ALL):
+            raise UserError(f"no defence is called '{name}'{nearest(name, [*DEFENCES, ALL, NONE])}")
     own = defences(strategy)
     return {name: defence for name, defence in own.items() if ALL in names or name in names}
 
@@ -100,7 +105,7 @@ def _same(settings: AnySettings, sent: Recording) -> AnySettings:
     return settings
 
 
-OF_ENCODINGS: Mapping[str, Defence] = {
+_OF_ENCODINGS = {
     **{
         f"noise-{strength}": Defence(
             f"encodings clipped to their usual length, sent once, with noise of {strength:.0%} of their own size",
@@ -134,13 +139,20 @@ OF_ENCODINGS: Mapping[str, Defence] = {
         epsilon=8.0,
     ),
 }
-OF_GRADIENTS: Mapping[str, Defence] = {
+_OF_GRADIENTS = {
     "gradient-noise": Defence(
-        "Gaussian noise on gradients, as large as they are", partial(_gradients, {"gradient_noise": 1.0})
+        "Gaussian noise on gradients, as large as they are",
+        partial(_gradients, {"gradient_noise": 1.0}),
+        of="gradients",
     ),
     "gradient-max-norm": Defence(
         "gradients stretched at random to the length of the longest",
         partial(_gradients, {"gradient_defence": "max_norm"}),
+        of="gradients",
     ),
-    "gradient-sign": Defence("signs of gradients alone", partial(_gradients, {"gradient_defence": "sign"})),
+    "gradient-sign": Defence(
+        "signs of gradients alone", partial(_gradients, {"gradient_defence": "sign"}), of="gradients"
+    ),
 }
+
+DEFENCES: Registry[Defence] = Registry("defence", "dvfl.defences", {**_OF_ENCODINGS, **_OF_GRADIENTS}, Defence)

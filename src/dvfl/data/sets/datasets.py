@@ -1,26 +1,41 @@
 """The data sets known by name, and how their test rows are chosen."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dvfl.data.sets.embedded import breast_cancer, diabetes, digits, wine
 from dvfl.data.sets.paper_sets import caltech7, credit_card, fashion_mnist, handwritten, mnist, parkinsons
 from dvfl.data.split.vertical import Split, SplitRule, VerticalData, Wanted
 from dvfl.errors import UserError, nearest
+from dvfl.plugins import Registry
 
-DATASETS: Mapping[str, Callable[[Wanted], VerticalData]] = {
-    loader.__name__: loader
-    for loader in (
-        digits, mnist, fashion_mnist, credit_card, parkinsons, caltech7, handwritten, breast_cancer, wine, diabetes
-    )
-}  # fmt: skip
 
-# How test rows can be chosen, the default first; where nothing is said, a random fifth of the rows, by class.
-SPLITS: Mapping[str, tuple[SplitRule, ...]] = {
-    "mnist": ("official",),
-    "fashion_mnist": ("official",),
-    "parkinsons": ("subject", "random"),
-}
+@dataclass(frozen=True)
+class DataSet:
+    """A data set by name: how it is read, and how its test rows can be chosen, the usual way first."""
+
+    read: Callable[[Wanted], VerticalData]
+    splits: tuple[SplitRule, ...] = ("random",)  # a random fifth of the rows, by class
+
+
+DATASETS: Registry[DataSet] = Registry(
+    "data set",
+    "dvfl.datasets",
+    {
+        "digits": DataSet(digits),
+        "mnist": DataSet(mnist, ("official",)),
+        "fashion_mnist": DataSet(fashion_mnist, ("official",)),
+        "credit_card": DataSet(credit_card),
+        "parkinsons": DataSet(parkinsons, ("subject", "random")),
+        "caltech7": DataSet(caltech7),
+        "handwritten": DataSet(handwritten),
+        "breast_cancer": DataSet(breast_cancer),
+        "wine": DataSet(wine),
+        "diabetes": DataSet(diabetes),
+    },
+    DataSet,
+)
 
 _SEEDS = 2**32  # that scikit-learn's split knows
 
@@ -38,7 +53,7 @@ def load(
     `split` says how test rows are chosen (the data set's own way where None); another `split_seed` repeats the draw.
     """
     name = dataset_name(name)
-    return DATASETS[name](Wanted(data_dir, guests, chosen_split(name, split, split_seed)))
+    return DATASETS[name].read(Wanted(data_dir, guests, chosen_split(name, split, split_seed)))
 
 
 def dataset_name(text: str) -> str:
@@ -51,7 +66,7 @@ def dataset_name(text: str) -> str:
 
 def chosen_split(name: str, rule: SplitRule | None, seed: int) -> Split:
     """How test rows of this data set are chosen; refuses what makes no sense for it."""
-    possible = SPLITS.get(name, ("random",))
+    possible = DATASETS[name].splits
     if rule is not None and rule not in possible:
         raise UserError(f"{name} cannot be split '{rule}': {' or '.join(possible)} is right")
     split = Split(rule or possible[0], seed)
