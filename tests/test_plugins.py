@@ -46,7 +46,7 @@ def dvfl(site: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[s
 
 
 def test_a_strategy_and_a_data_set_of_another_package_train(site: Path, tmp_path: Path) -> None:
-    words = "--dataset iris --strategy splitnn-fading --faults guest:0.3:0.5 --seeds 2".split()
+    words = ["--dataset", "iris", "--strategy", "splitnn-fading", "--faults", "guest:0.3:0.5", "--seeds", "2"]
     made = dvfl(site, tmp_path, "train", "--quiet", *words, "--out", "r")
     assert made.returncode == 0, made.stderr
     result = json.loads((tmp_path / "r/result.json").read_text())

@@ -2,3 +2,5 @@
 
 Uses `strategies`, `federation` and what is below them. Start reading at `audit`.
 """
+
+__all__ = ["attacks", "audit", "defences", "dp_cases", "dpsgd", "pages", "party", "readers", "recordings"]

@@ -2,3 +2,5 @@
 
 Uses `parties`. Start reading at `release`.
 """
+
+__all__ = ["accounting", "flattening", "release"]

@@ -2,3 +2,5 @@
 
 Uses `simulation` and what is below it. Start reading at `run_folder`.
 """
+
+__all__ = ["figures", "interrupts", "report", "run_folder", "simulate"]

@@ -2,3 +2,5 @@
 
 Uses `parties`. Start reading at `training`.
 """
+
+__all__ = ["training"]

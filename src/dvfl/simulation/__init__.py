@@ -2,3 +2,20 @@
 
 Uses `parties`, `release`, `settings` and `data`. Start reading at `simulation`, then `stack`.
 """
+
+__all__ = [
+    "checkpoint",
+    "cpu_threads",
+    "dropout",
+    "labelled_copies",
+    "pattern_draws",
+    "replica_data",
+    "rounds",
+    "simulation",
+    "stack",
+    "stack_faults",
+    "storage",
+    "training_rows",
+    "user_encoders",
+    "wrong_encodings",
+]

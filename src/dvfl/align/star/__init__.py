@@ -2,3 +2,5 @@
 
 Uses `align`. Start reading at `star`.
 """
+
+__all__ = ["intersection", "star", "star_guest", "star_slots"]

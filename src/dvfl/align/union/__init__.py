@@ -2,3 +2,5 @@
 
 Uses `align`. Start reading at `union`.
 """
+
+__all__ = ["curve", "spreading", "union"]

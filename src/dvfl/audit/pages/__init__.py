@@ -2,3 +2,5 @@
 
 Uses `audit.recordings` and `runs`. Start reading at `audit_pages`.
 """
+
+__all__ = ["audit_pages", "leak_figure", "summary", "templating", "verdict"]

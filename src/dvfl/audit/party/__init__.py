@@ -2,3 +2,14 @@
 
 Uses `audit` and `federation`. Start reading at `party_audit`.
 """
+
+__all__ = [
+    "guest_audit",
+    "guest_replay",
+    "owner_audit",
+    "party_audit",
+    "party_pages",
+    "party_promise",
+    "party_recordings",
+    "party_rows",
+]

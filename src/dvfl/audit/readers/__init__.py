@@ -2,3 +2,5 @@
 
 Uses `audit.recordings`. Start reading at `readers`.
 """
+
+__all__ = ["alike", "label_reader", "neighbours", "priors", "readers", "side_by_side", "surrogates"]

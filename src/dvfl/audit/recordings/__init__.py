@@ -2,3 +2,5 @@
 
 Uses `strategies`. Start reading at `recording`.
 """
+
+__all__ = ["cases", "findings", "gradients", "measured", "record_files", "recorder", "recording", "releases"]

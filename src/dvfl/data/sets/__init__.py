@@ -2,3 +2,5 @@
 
 Uses `data.split`. Start reading at `datasets`.
 """
+
+__all__ = ["catalogue", "checksums", "conversion", "datasets", "embedded", "fetch", "paper_sets", "sources"]

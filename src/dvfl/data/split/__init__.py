@@ -2,3 +2,5 @@
 
 Uses `parties`. Start reading at `vertical`.
 """
+
+__all__ = ["moments", "splits", "vertical"]

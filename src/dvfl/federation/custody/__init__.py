@@ -2,3 +2,5 @@
 
 Uses `keys`, `transport`, `party`, `tables`. Start reading at `joining` and `admission`.
 """
+
+__all__ = ["admission", "enrolment", "founding", "joining"]

@@ -2,3 +2,14 @@
 
 Uses `protocol`, `transport`, `party`, `tables`. Start reading at `guest`.
 """
+
+__all__ = [
+    "alignment_desk",
+    "guest",
+    "guest_alignment",
+    "guest_answers",
+    "guest_release",
+    "guest_service",
+    "guest_training",
+    "table_watcher",
+]

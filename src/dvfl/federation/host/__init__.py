@@ -2,3 +2,14 @@
 
 Uses `protocol`, `transport`, `party`. Start reading at `host`.
 """
+
+__all__ = [
+    "freshness",
+    "frozen_answers",
+    "host",
+    "host_answers",
+    "host_screening",
+    "host_service",
+    "host_training",
+    "known_guests",
+]

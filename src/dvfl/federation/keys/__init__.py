@@ -2,3 +2,5 @@
 
 Uses `protocol`. Start reading at `credentials`.
 """
+
+__all__ = ["authority", "credentials", "sealing"]

@@ -2,3 +2,5 @@
 
 Uses every room of `federation`. Start reading at `entrypoints`.
 """
+
+__all__ = ["connectivity", "doctor", "entrypoints", "supervisor"]

@@ -2,3 +2,5 @@
 
 Uses `protocol`, `keys` and `transport`. Start reading at `settings`.
 """
+
+__all__ = ["configuration", "endings", "lifecycle", "owner_settings", "runtime", "settings", "storage", "tasks"]

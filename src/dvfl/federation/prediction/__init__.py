@@ -2,3 +2,5 @@
 
 Uses `owner` and what is below it. Start reading at `predicting`.
 """
+
+__all__ = ["host_watch", "merge_predictions", "predicting", "prediction_tables"]

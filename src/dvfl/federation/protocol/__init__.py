@@ -2,3 +2,15 @@
 
 Uses `parties` and `align`. Start reading at `messages`; `wire` frames and checks them.
 """
+
+__all__ = [
+    "alignment_codec",
+    "dropping",
+    "messages",
+    "plan",
+    "plan_fields",
+    "prediction_limits",
+    "predictions",
+    "wire",
+    "wire_types",
+]

@@ -2,3 +2,5 @@
 
 Uses `party` and `data`. Start reading at `table`.
 """
+
+__all__ = ["id_files", "slots", "table"]

@@ -2,3 +2,5 @@
 
 Uses `protocol` and `keys`. Start reading at `line`, the seam; `nats` is what carries it.
 """
+
+__all__ = ["accounts", "broker", "journal", "launcher", "line", "nats", "recorded_lines", "streams"]

@@ -2,3 +2,5 @@
 
 Uses `federation` and `lab`. Start reading at `chaos`.
 """
+
+__all__ = ["chaos", "chaos_folder", "chaos_parties", "chaos_report", "chaos_resume", "chaos_schedule", "chaos_writes"]

@@ -2,3 +2,5 @@
 
 Uses `numerics`. Start reading at `fault_set`, which reads `--faults`; `chains` draws the crashes.
 """
+
+__all__ = ["chains", "corruption", "fault_set", "lateness", "outages"]

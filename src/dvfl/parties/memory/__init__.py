@@ -2,3 +2,5 @@
 
 Uses `numerics`. Start reading at `registers`.
 """
+
+__all__ = ["registers", "replay", "row_registers"]

@@ -2,3 +2,5 @@
 
 Uses `numerics`. Start reading at `mlp`, then `sizes`.
 """
+
+__all__ = ["mlp", "modules", "projector", "sizes"]

@@ -2,3 +2,5 @@
 
 Uses no other room. Start reading at `learner`.
 """
+
+__all__ = ["kernels", "learner", "operations", "randomness", "schedules"]

@@ -2,3 +2,5 @@
 
 Uses `numerics` and `networks`. Start reading at `objective`; each other objective has a file of its own.
 """
+
+__all__ = ["adversary", "augmentation", "contrastive", "objective", "warps"]

@@ -2,3 +2,5 @@
 
 Uses no other room. Start reading at `experiment`.
 """
+
+__all__ = ["experiment", "results", "statistics"]

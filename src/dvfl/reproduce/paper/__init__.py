@@ -1,4 +1,7 @@
-"""The paper's tables and figures, one a file."""
+"""The paper's tables and figures, one a file.
+
+Uses `reproduce.outcome`. Start reading at `table1`, or at `width`, the shortest.
+"""
 
 from collections.abc import Mapping
 
@@ -32,3 +35,18 @@ def chosen(name: str) -> list[Experiment]:
     if name not in EXPERIMENTS:
         raise UserError(f"no experiment is called '{name}'{nearest(name, (*EXPERIMENTS, ALL))}")
     return [EXPERIMENTS[name]]
+
+
+__all__ = [
+    "communication",
+    "datasets",
+    "intersection",
+    "memory",
+    "misalignment",
+    "published",
+    "redundancy",
+    "simclr",
+    "table1",
+    "time",
+    "width",
+]

@@ -2,3 +2,5 @@
 
 Uses `strategies.split` and `simulation`. Start reading at `fedvs`, then `code`.
 """
+
+__all__ = ["code", "coded_parties", "fedvs", "lagrange", "polynomials", "prime_field", "quantisation"]

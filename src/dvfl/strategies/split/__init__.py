@@ -2,3 +2,5 @@
 
 Uses `simulation` and what is below it. Start reading at `splitnn`, then `split_training`.
 """
+
+__all__ = ["gradient_defence", "split_checks", "split_model", "split_training", "splitnn", "vafl", "vfb2"]
