@@ -49,20 +49,22 @@ def _without_copies() -> list[Planned]:
 
 def _remarks(results: Results) -> list[str]:
     copied = [
+        "Preset tuned: dvfl's hosts concatenate, so it is fedonce with every encoding repeated by each host, and has no"
+        " row dvfl-concatenating beside it.",
         "Preset tuned: dvfl and splitnn-wait both train on labelled rows and on copies of them, which guests warp alike"
         " by a key that they share; the support vector machine has the rows alone. Rows without copies are those of a"
-        " federation whose guests do not know which rows are labelled, or have no images."
+        " federation whose guests do not know which rows are labelled, or have no images.",
     ]
     few = [
         "So few rows in batches of 64 make 2 to 16 updates an epoch, and owners and SplitNN stop early by the score of"
         " a tenth of the rows, 12 of 128. gaps.md has SplitNN without held-out rows and with Adam at its guests, which"
         " makes up most of its distance to the paper's figures.",
-        "dvfl-hostless and fedonce are the same training here: without faults nothing is asked for twice.",
     ]
     return [
         *(copied if results.preset == "tuned" else few),
         "Labelled rows are drawn anew for every seed; the rest is shuffled and each guest gets a quarter that no other"
         " has. SplitNN trains on the labelled rows alone.",
+        "dvfl-hostless and fedonce are the same training here: without faults nothing is asked for twice.",
         "svm is an RBF support vector machine on the pooled pixels of the labelled rows, which no federation has: what"
         " the labels alone give.",
     ]
