@@ -74,11 +74,18 @@ def test_a_callback_is_told_of_every_epoch() -> None:
         ({"strategy": "vafll"}, "no strategy is called 'vafll'.*vafl"),
         ({"seeds": 0}, "seeds 0: at least 1"),
         ({"preset": "papper"}, "unknown preset 'papper'.*paper"),
+        ({"device": "tpu"}, "device 'tpu': it must be auto, cpu or cuda"),
+        ({"faults": ["guest:0.3"]}, "guest:R_d:R_u"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         dvfl.simulate("digits", **wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_no_data_is_refused() -> None:
+    with pytest.raises(UserError, match="data is a list; give a data set's name or a VerticalData"):
+        dvfl.simulate([[1.0]])  # type: ignore[arg-type]
 
 
 def test_an_estimator_is_loaded_as_what_it_was(tmp_path: Path) -> None:

@@ -109,16 +109,27 @@ def simulate(
             raise UserError(f"{name} is {found.fixed[name]} in {strategy}; strategy dvfl takes others")
     if isinstance(data, str):
         data = load(data, data_dir=None if data_dir is None else Path(data_dir))
-    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    if not isinstance(data, VerticalData):
+        raise UserError(f"data is a {type(data).__name__}; give a data set's name or a VerticalData")
     simulation = found(
         data,
         settled(preset, data, settings, strategy=strategy),
         range(seeds),
         faults=Faults.parse(faults, read_outages),
-        device=chosen,
+        device=_device(device),
     )
     with followed(simulation, callbacks):
         while not simulation.finished:
             advance(simulation, callbacks)
     plain = measure(simulation, config(simulation, strategy, preset, {"name": data.name}))
     return Simulated(plain, history(simulation), simulation)
+
+
+def _device(name: str) -> str:
+    """`auto` is a GPU where PyTorch finds one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"device '{name}': it must be auto, cpu or cuda")
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise UserError("device 'cuda': PyTorch finds no CUDA GPU on this machine; cpu or auto will do")
+    return "cuda" if name != "cpu" and there else "cpu"
