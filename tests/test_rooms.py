@@ -8,12 +8,12 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "dvfl"
 ROOMS = sorted(door.parent for door in PACKAGE.rglob("__init__.py") if door.parent != PACKAGE)
 NAMES = [".".join(("dvfl", *room.relative_to(PACKAGE).parts)) for room in ROOMS]
-MOST = 14  # modules of a room
+MOST = 14  # modules of a room, its front door among them
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=NAMES)
 def test_a_room_is_small_enough_to_look_around_in(room: Path) -> None:
-    assert sum(file.name != "__init__.py" for file in room.glob("*.py")) <= MOST
+    assert len(list(room.glob("*.py"))) <= MOST
 
 
 @pytest.mark.parametrize("name", NAMES)

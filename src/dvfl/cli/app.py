@@ -10,13 +10,14 @@ from typing import Annotated
 
 import typer
 
-from dvfl.cli import bench, chaos, custody, federation, party
+from dvfl.cli import custody, federation, party
 from dvfl.cli.align import EXAMPLE as ALIGN_EXAMPLE
 from dvfl.cli.align import align
 from dvfl.cli.audit import EXAMPLE as AUDIT_EXAMPLE
 from dvfl.cli.audit import audit
 from dvfl.cli.doctor import EXAMPLE as DOCTOR_EXAMPLE
 from dvfl.cli.doctor import doctor
+from dvfl.cli.lab import bench, chaos
 from dvfl.cli.predict import EXAMPLE as PREDICT_EXAMPLE
 from dvfl.cli.predict import predict
 from dvfl.cli.reproduce import EXAMPLE as REPRODUCE_EXAMPLE

@@ -16,6 +16,5 @@ __all__ = [
     "stack_faults",
     "storage",
     "training_rows",
-    "user_encoders",
     "wrong_encodings",
 ]

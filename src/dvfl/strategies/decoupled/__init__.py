@@ -14,4 +14,5 @@ __all__ = [
     "partial_rows",
     "released_batches",
     "row_tables",
+    "user_encoders",
 ]

@@ -35,13 +35,13 @@ from dvfl.simulation.rounds import Stopwatch
 from dvfl.simulation.simulation import FLOAT32, Flow, History, State, kept_losses, read_losses, scored
 from dvfl.simulation.stack import Encoder, Stack, shape
 from dvfl.simulation.stack_faults import PerReplica, per_replica, resolved
-from dvfl.simulation.user_encoders import fitted
 from dvfl.simulation.wrong_encodings import WrongEncodings
 from dvfl.strategies.decoupled.guest_phase import GuestPhase
 from dvfl.strategies.decoupled.host_phase import HostPhase
 from dvfl.strategies.decoupled.owner_phase import OwnerPhase
 from dvfl.strategies.decoupled.owner_rows import OwnerRows, augmented_rows, check_augmentation, labelled_rows
 from dvfl.strategies.decoupled.partial_rows import check_partial, partial_marks
+from dvfl.strategies.decoupled.user_encoders import fitted
 
 
 class Dvfl:
